@@ -56,7 +56,8 @@ def is_multiple(size: Any, x: Tensor, dim: int) -> bool:
         dim: Axis.
     """
     if is_tracing():
-        return isinstance(size, Tensor) and _is_recorded_multiple(recorded_value(size), recorded_value(x), dim % x.dim())
+        recorded = recorded_value(size) if isinstance(size, Tensor) else None
+        return recorded is not None and _is_recorded_multiple(recorded, recorded_value(x), dim % x.dim())
     own = x.shape[dim]
     if not (isinstance(size, torch.SymInt) and isinstance(own, (int, torch.SymInt))):
         return False

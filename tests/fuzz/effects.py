@@ -196,9 +196,53 @@ EFFECTS = (
 )
 """What a branch changes that has other names: through helpers, methods, globals, iterators."""
 
-HELPERS = """import functools
+TWICE = (
+    *(
+        f"{begins}\n{{v}} = {call.format(t='{a}')} if {{flag}} else {{a}}\n"
+        f"{{v}} = {{v}} - ({call.format(t='{b}')} if {{flag2}} else {{b}})"
+        for begins, call in (
+            ("count = 0\ndef bump(t):\n    nonlocal count\n    count += 1\n    return t * count\n", "bump({t})"),
+            ("def bump(t):\n    bump.count += 1\n    return t * bump.count\n\nbump.count = 0", "bump({t})"),
+            ("ids = itertools.count(2)", "{t} * next(ids)"),
+            ("draws = random.Random(3)", "{t} * draws.random()"),
+            ("numbers = array.array('i', (1, 2, 3))", "{t} * numbers.pop()"),
+            ("following = iter(range(1, 9)).__next__", "{t} * following()"),
+            ("space = types.SimpleNamespace(n=1)", "{t} * count_in(space)"),
+            ("count = 0\ndef inner():\n    nonlocal count\n    count += 1\n    return count\n", "{t} * helped(inner)"),
+        )
+    ),
+    "count = 0\ndef hit():\n    nonlocal count\n    count += 1\n    return count < 2\n\n"
+    "{v} = {a}\nif {flag} and hit():\n    {v} = {v} * 2\nif {flag2} and hit():\n    {v} = {v} + {b}",
+    "count = 0\ndef bump(t):\n    nonlocal count\n    count += 1\n    return t * count\n\n"
+    "{v} = sum(bump(t) if f > 100 else t for t, f in zip(({a}, {b}, {a} + 1), flags))",
+)
+"""What one branch changes and another one reads, of two that may be taken apart."""
+
+WRITES = (
+    "{v} = {a}.clone()\nfor step in range(3):\n    if flags[step] > 100:\n        break\n    {v}[:, step].mul_(2)",
+    "{v} = {a}.clone()\nn = 0\nwhile n < 3 and not {flag}:\n    {v}[n:].add_(1)\n    n += 1",
+    "{v} = {a}.clone()\nfor row, f in zip({v}, flags):\n    if f > 100:\n        row.clamp_(max=0.5)",
+    "{v} = {a}.clone()\nif {flag}:\n    {v}.t()[0].copy_({b}[:, 1])\n{v} = {v} * 2",
+    "o = [{a}.clone(), {b}.clone()]\nfor step in range(2):\n    if flags[step] > 100:\n        continue\n"
+    "    o[step][step + 1].zero_()\n{v} = o[0] - o[1]",
+    "{v} = {a}.clone()\nfor step in range(3):\n    {v}[step].add_(1)\n    if flags[step] > 100:\n"
+    "        return {v}, {b}, {v} * 2\n    {v}[:, step].mul_(3)",
+    "w = {a}.clone()\n{v} = w[1:]\nfor step in range(2):\n    if flags[step] > 100:\n        break\n"
+    "    {v}.add_(step + 1)\n"
+    "{v} = w + {b}",
+    "{v} = {a}.clone()\nfor i in range(int((flags > 100).sum())):\n    {v}[i].add_({b}[i])",
+    "{v} = {a}.clone()\nfor i in range(int((flags > 100).sum())):\n    {v}[:, i : i + 1].mul_(2)\n"
+    "    {v}.narrow(0, i, 1).sub_(1)",
+    "{v} = {a}.clone()\nfor t in torch.arange((flags > 100).sum()):\n    {v}.t()[t].clamp_(max=0.1)",
+)
+"""Writes through items and views, in rounds that values end."""
+
+HELPERS = """import array
+import functools
 import io
 import itertools
+import random
+import types
 from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
 from dataclasses import dataclass, replace
 
@@ -270,6 +314,15 @@ def helper_state(m, t):
     m.hs = t
 
 
+def count_in(h):
+    h.n += 1
+    return h.n
+
+
+def helped(function):
+    return function()
+
+
 def numbers():
     yield 2
     yield 3
@@ -287,7 +340,7 @@ class Model(nn.Module):
     def forward(self, x, flags):
 """
 
-ALL = (*CONSTRUCTS, *EFFECTS)
+ALL = (*CONSTRUCTS, *EFFECTS, *TWICE, *WRITES)
 
 
 def make_effects(seed: int) -> Program:

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+
 class Known(dict[int, frozenset[int]]):
     """The dimensions whose sizes values decide, by the number of the value in the trace."""
 

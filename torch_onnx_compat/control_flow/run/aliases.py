@@ -90,7 +90,7 @@ class Aliases:
 
         Only what a branch writes to the owner puts an item out of date: other writes are made in every run, and the
         proof sees them. The item is often read after a write to another item, and is right then. What is written to
-        the item is put into the owner.
+        the item is put into the owner; where a branch does that, who reads the owner is refused.
         """
         self.note(made, [item.owner])
         number = self._number(made)
@@ -99,9 +99,7 @@ class Aliases:
 
     def items_among(self, tensors: Iterable[Tensor]) -> list[Item]:
         """The items of which some tensors are, or are views."""
-        if not self._items:
-            return []
-        numbers = dict.fromkeys(self._number(tensor) for tensor in tensors)
+        numbers = dict.fromkeys(map(self._number, tensors)) if self._items else ()
         return [self._items[number] for number in numbers if number in self._items]
 
     def note_original(self, copy: Tensor, tensor: Tensor) -> None:
@@ -122,8 +120,7 @@ class Aliases:
         origins = self._origins_of(own)
         same = (number for number, others in self._origins.items() if not origins.isdisjoint(others))
         original = None if own is None else self._originals.get(own)
-        owner = self._number(self._items[own].owner) if own in self._items else None
-        for number in {*same, *origins} - {own, original, owner}:
+        for number in {*same, *origins} - {own, original}:
             if self.branches or not self._items.keys() & {number, own}:
                 self.marks.setdefault(number, place)
 

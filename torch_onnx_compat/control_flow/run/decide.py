@@ -84,10 +84,8 @@ def _decide(
     if key in session.alternatives:
         session.mark("one way for every size")
         return then() if session.alternatives[key] else otherwise()
-    if statement.obstacle and session.surveying:
-        return then() if truth_now(condition) else otherwise()
     if statement.obstacle:
-        raise refusal(f"a decision depends on the inputs, and {statement.obstacle}; move that out of the branch.")
+        return _example_only(session, condition, then, otherwise, statement.obstacle)
     if key in session.conflicts:
         return _decide_by_if(session, condition, then, otherwise, session.conflicts[key], statement)
     with session.nest(session.depths_of_both, key, DEPTH_OF_BOTH):
@@ -105,11 +103,8 @@ def _decide_by_both(
         raise yes.error  # each level would try its other branch too
     outcomes = yes, _attempt(session, otherwise, state)
     separate_results(*outcomes)
-    why = _find_obstacle(then, otherwise, outcomes)
-    if why and session.surveying:
-        return (then if truth_now(condition) else otherwise)()
-    if why:
-        raise refusal(f"a decision depends on the inputs, and {why}; move that out of the branch.")
+    if why := _find_obstacle(then, otherwise, outcomes):
+        return _example_only(session, condition, then, otherwise, why)
     kept, lost = sort_attributes(condition, [outcome.bound for outcome in outcomes if outcome.error is None])
     for outcome in outcomes:
         outcome.value = outcome.value, tuple(outcome.bound.get(attribute, attribute.value) for attribute in kept)
@@ -122,12 +117,18 @@ def _decide_by_both(
             _refuse_failed(outcomes, mismatch)
             return _decide_by_if(session, condition, then, otherwise, str(mismatch), statement)
         _note_conflict(session, key, condition, outcomes, mismatch)
-        example, other = outcomes if truth_now(condition) else reversed(outcomes)
-        if example.error is None and other.error is not None and _is_of_open_call(session, statement):
+        if _fails_elsewhere(condition, outcomes) and _is_of_open_call(session, statement):
             return _postpone(session, condition, then, otherwise)
         value, bound = _value_for_example(condition, *outcomes, grows=statement.grows)
     bind_attributes(session, kept, bound, lost)
     return value
+
+
+def _example_only(session: Session, condition: Tensor, then: Branch, otherwise: Branch, why: str) -> Any:
+    """In a search, the value of the example's branch, where something forbids running both."""
+    if session.surveying:
+        return (then if truth_now(condition) else otherwise)()
+    raise refusal(f"a decision depends on the inputs, and {why}; move that out of the branch.")
 
 
 def _attempt(session: Session, branch: Branch, state: State) -> Outcome:
@@ -250,6 +251,12 @@ def _value_for_example(condition: Tensor, yes: Outcome, no: Outcome, *, grows: b
     if other.error is not None:
         return outcome.value
     return join_what_fits(condition, outcome.value, other.value, grows=grows)
+
+
+def _fails_elsewhere(condition: Tensor, outcomes: tuple[Outcome, Outcome]) -> bool:
+    """Whether the branch that the example does not take is the one that fails."""
+    example, other = outcomes if truth_now(condition) else outcomes[::-1]
+    return example.error is None and other.error is not None
 
 
 def _is_of_open_call(session: Session, statement: Statement) -> bool:

@@ -148,10 +148,8 @@ class Reachable:
             self.contents.append((name, Position(value, position)))
         if isinstance(value, types.FunctionType):
             self._note_variables(value)
-        if isinstance(value, (types.FunctionType, types.MethodType, functools.partial)):
+        if isinstance(value, _CALLABLE):
             return _held_by(name, value)
-        if isinstance(value, (types.BuiltinMethodType, types.MethodWrapperType)):
-            return [(name, value.__self__)]
         if hasattr(type(value), "__next__"):  # such as zip and enumerate, which go on where what they hold does
             return [(name, item) for item in gc.get_referents(value)]
         return self._enter_slots(name, value)
@@ -175,6 +173,15 @@ class Reachable:
         before = {slot: getattr(value, slot, MISSING) for slot in slots}
         self.contents.append((name, Slots(value, before)))
         return [(f"{name}.{slot}", one) for slot, one in before.items()]
+
+
+_CALLABLE = (
+    types.FunctionType,
+    types.MethodType,
+    types.BuiltinMethodType,
+    types.MethodWrapperType,
+    functools.partial,
+)
 
 
 def _is_nothing(value: Any) -> bool:
@@ -201,6 +208,8 @@ def _held_by(name: str, function: Any) -> list[tuple[str, Any]]:
     """What a function keeps: the variables of the functions around it, its defaults, the object of a method."""
     if isinstance(function, types.MethodType):
         return [(name.rpartition(".")[0] or name, function.__self__), (name, function.__func__)]
+    if isinstance(function, (types.BuiltinMethodType, types.MethodWrapperType)):
+        return [(name, function.__self__)]
     if isinstance(function, functools.partial):
         return [(name, value) for value in (function.func, *function.args, *function.keywords.values())]
     if not is_followed(function.__module__):
