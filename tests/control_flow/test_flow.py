@@ -1,5 +1,6 @@
 """Random functions compute after their rewriting what they computed before, in Python and in the file."""
 
+import collections
 import importlib.util
 import types
 import warnings
@@ -68,6 +69,11 @@ WRITTEN = {
         if x.sum() > 5:
             self.table = self.table * x
         return x + self.table
+    """,
+    "attribute_of_a_namespace": """
+        if x.max() > 20:
+            self.space.calls = 2.0
+        return x * self.space.calls
     """,
     "attribute_after_an_exit": """
         for i in range(3):
@@ -280,7 +286,8 @@ def load(source, folder, name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     model = module.Flow().eval()
-    model.kept, model.calls, model.last, model.holder = {"a": 1.0}, 1.0, None, types.SimpleNamespace(calls=1.0)
+    model.kept, model.calls, model.last, model.holder = {"a": 1.0}, 1.0, None, collections.UserList()
+    model.holder.calls, model.space = 1.0, types.SimpleNamespace(calls=1.0)
     model.register_buffer("table", torch.ones(3))
     return model
 

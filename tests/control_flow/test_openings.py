@@ -260,9 +260,9 @@ def test_calls_are_found_by_their_lines_where_python_tells_no_columns(function, 
 
 
 def best_rows(x):
-    if x.shape[0] <= 4:
+    if x.shape[0] <= 2:
         return None, x
-    places = x.sum(-1).topk(4, dim=0).indices
+    places = x.sum(-1).topk(3, dim=0).indices
     return places, x[places]
 
 
@@ -287,7 +287,7 @@ class Router(nn.Module):
     def forward(self, x, *, most):
         if x.shape[0] <= most:
             return Rows(None, x * self.weight)
-        places = (x @ self.weight).topk(most, dim=0).indices
+        places = (x @ self.weight).topk(most + 1, dim=0).indices
         return Rows(places, x.index_select(0, places))
 
 
@@ -300,7 +300,7 @@ class Routed(nn.Module):
 
     def forward(self, x):
         for number, router in enumerate(self.routers):
-            places, rows = router(x, most=5 - number)
+            places, rows = router(x, most=2 - number)
             rows = rows.tanh()
             x = x + (rows if places is None else torch.zeros_like(x).index_copy(0, places, rows))
         return x
@@ -308,7 +308,7 @@ class Routed(nn.Module):
 
 @pytest.mark.parametrize("model", [routed, Routed()], ids=["function", "modules"])
 def test_a_branch_that_fails_at_small_sizes_is_run_by_the_caller(model, exporter, tmp_path):
-    export_and_compare(model, exporter, tmp_path, sizes=(1, 2, 4, 5, 6, 17))
+    export_and_compare(model, exporter, tmp_path, sizes=(1, 2, 3, 4, 17))
 
 
 # Branches of two kinds within a round: the rest of the round moves into them

@@ -24,6 +24,7 @@ class ExitWrites:
     def __init__(self) -> None:
         self._exits: list[Tensor] = []
         self._depth = 0
+        self._aliases = present_aliases()
         self._copies: dict[int, tuple[Tensor, list[tuple[int, Tensor]]]] = {}
         """By identity: a tensor, and its contents before the first write after some number of exits."""
         self._made: WeakValueDictionary[int, Tensor] = WeakValueDictionary()
@@ -34,7 +35,7 @@ class ExitWrites:
         """Notes an exit, which is taken where the condition holds."""
         if not self._exits:
             self._depth = depth_of_lifting()
-            present_aliases().listeners.append(self)
+            self._aliases.listeners.append(self)
         self._exits.append(condition)
 
     def note_write(self, targets: Iterable[Tensor]) -> None:
@@ -64,7 +65,7 @@ class ExitWrites:
         """
         if not self._exits:
             return
-        present_aliases().listeners.remove(self)
+        self._aliases.listeners.remove(self)
         with pause_watch():
             for root, copies in self._copies.values():
                 if copies and id(root) not in known:
