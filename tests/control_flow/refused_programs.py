@@ -1,6 +1,6 @@
 """Small models whose decisions have no equivalent in a file, each with what the refusal has to say."""
 
-import types
+import collections
 
 import torch
 from torch import nn
@@ -26,7 +26,7 @@ def attribute_write(self, x):
     return x
 
 
-HOLDER = types.SimpleNamespace()
+HOLDER = collections.UserList()
 
 
 @refused(r"refused_programs.py:\d+: .*changes self.items; move that out")

@@ -158,20 +158,20 @@ def _find_alternatives(job: ExportJob, found: Survey, runs: list[_Run], further:
     asked = {key for run in runs for key in (*run.session.lone, *run.session.equal)} - set(found.alternatives)
     sizes = job.inputs.sizes()
     for part in PARTS:
-        new = {key: first for key in asked for first in _branch_for_every_size(key, runs)}
+        new = {key: first for key in asked for first in _branch_for_every_size(key, [*runs, *further])}
         smaller = {name: size // part for name, size in sizes.items() if size // part >= SMALLEST}
         if not smaller or len(new) == len(asked):
             break
         made = next((run for run in further if run.sizes == {**sizes, **smaller}), None)
         runs.append(made or _trace(job, job.inputs.at_sizes(smaller), found, found.own_sizes, notes_users=False))
-        if {key for key in asked for _ in _branch_for_every_size(key, runs)} - set(new):
+        if {key for key in asked for _ in _branch_for_every_size(key, [*runs, *further])} - set(new):
             found.equal_at = {**sizes, **smaller}
-    new = {key: first for key in asked for first in _branch_for_every_size(key, runs)}
+    new = {key: first for key in asked for first in _branch_for_every_size(key, [*runs, *further])}
     found.alternatives.update(new)
     return bool(new)
 
 
-def _branch_for_every_size(key: Key, runs: list[_Run]) -> set[bool]:
+def _branch_for_every_size(key: Key, runs: Sequence[_Run]) -> set[bool]:
     """Holds True if the first branch works at every size, False if the second does; empty if neither is known to."""
     equal = [run.session.equal[key] for run in runs if key in run.session.equal]
     lone = {run.session.lone[key] for run in runs if key in run.session.lone}
