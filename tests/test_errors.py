@@ -109,6 +109,24 @@ WRONG = {
     "input_names is a text": ({"input_names": "x"}, r"^input_names='x' is a str; wanted a list of names"),
     "outputs is a text": ({"outputs": "layer"}, r"^outputs='layer' is a str; wanted a list: outputs=\['layer'\]"),
     "include is a text": ({"include": "layer"}, r"^include='layer' is a str; wanted a list"),
+    **{
+        f"{name} is a number": ({name: 3}, rf"^{name}=3 is a int; wanted a list")
+        for name in ("outputs", "split", "state", "keep_as_function", "include", "exclude", "symbolics", "rewrites")
+    },
+    "allow_baked is a number": ({"allow_baked": 3}, r"^allow_baked=3 is a int; wanted a list"),
+    "target is a number": ({"target": 3}, r"^target=3 is a int; wanted a name, such as 'onnxruntime'"),
+    "target is nothing": ({"target": None}, r"^target=None is a NoneType; wanted a name"),
+    "control_flow is a text": ({"control_flow": "no"}, r"^control_flow='no' is a str; wanted True or False"),
+    "dynamo is a text": ({"dynamo": "yes"}, r"^dynamo='yes' is a str; wanted True or False"),
+    "training is a text": ({"training": "eval"}, r"^training='eval' is a str; wanted a torch.onnx.TrainingMode"),
+    "a table that is none": (
+        {"custom_translation_table": 3},
+        r"^custom_translation_table is a int; wanted a dict of operator to function",
+    ),
+    "an example out of its bounds": (
+        {"dynamic": {"x": {0: ("batch", 7, 9)}}},
+        r"^axis 'batch' is \d+ long in the example, but declared for 7 to 9; give an example within",
+    ),
     "domains are a text": ({"allow_custom_domains": "com.example"}, r"^allow_custom_domains='com.example' is a str; w"),
     "domains are a number": (
         {"allow_custom_domains": 5},

@@ -4,6 +4,7 @@ import dataclasses
 import inspect
 import io
 import json
+import threading
 from collections import namedtuple
 
 import numpy as np
@@ -615,6 +616,26 @@ def uncopyable():
 
 def mixed_devices():
     return nn.Sequential(nn.Linear(3, 2), nn.Linear(2, 2, device="meta"))
+
+
+class Locked(nn.Module):
+    """Passes one thread at a time, as models that keep a cache do."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.lock, self.kept = nn.Linear(3, 2), threading.Lock(), {"waiting": [threading.Condition()]}
+
+    def forward(self, x):
+        with self.lock, self.kept["waiting"][0]:
+            return self.layer(x).relu()
+
+
+def test_locks_are_shared_with_the_copy(exporter):
+    model = Locked().eval()
+    result = export_compat(model, X, dynamic="batch", exporter=exporter)
+    x = torch.rand(5, 3)
+    torch.testing.assert_close(result(x)[0], model(x))
+    assert not model.lock.locked()
 
 
 BAD = [

@@ -35,6 +35,7 @@ from torch_onnx_compat.publish.publish import publish
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.size_facts import SizeFacts
 from torch_onnx_compat.request import (
+    FLAGS,
     Cut,
     Exporters,
     File,
@@ -42,6 +43,7 @@ from torch_onnx_compat.request import (
     Proof,
     Quality,
     allowed_domains,
+    check_flags,
     check_keywords,
     check_list,
     exporters_to_try,
@@ -198,14 +200,22 @@ def export_compat(
         VerificationError: The files computed something else than the model; holds the table.
         CompatError: An argument is wrong; says which, and what was wanted.
     """
+    given = locals()
     check_keywords(unsupported, export_compat.__kwdefaults__ or ())
+    check_flags({name: given[name] for name in FLAGS})
+    for name in ("output_names", "symbolics", "rewrites", "allow_baked"):
+        check_list(name, given[name])
+    table = custom_translation_table
+    if table is not None and not isinstance(table, Mapping):
+        raise CompatError(
+            f"custom_translation_table is a {type(table).__name__}; wanted a dict of operator to function."
+        )
     resolved = load_target(target)
     narrower = precision_from_keyword(precision)
     cut = Cut(outputs, submodule, split, state, keep_as_function, preprocess, postprocess)
     cut = cut.with_entries(include, exclude)
     quality = quality_of(optimize)
     check_quality(quality, resolved)
-    check_list("output_names", output_names)
     file = File(
         choose_opset(opset_version, resolved, at_least=least_opset(narrower, model, resolved)),
         resolved,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
+import queue
 import re
 import sys
 import threading
@@ -29,7 +30,7 @@ from torch.overrides import TorchFunctionMode
 from torch_onnx_compat.backends.internals.custom_operators import CustomOpDef
 from torch_onnx_compat.backends.internals.higher_order import without_compilation
 from torch_onnx_compat.backends.messages import forget_functions
-from torch_onnx_compat.caller.reach import Reach, find_reach, is_followed
+from torch_onnx_compat.caller.reach import CONTAINERS, Reach, find_reach, is_followed, values_in
 from torch_onnx_compat.caller.rebind import rebind_functions
 from torch_onnx_compat.caller.undo import (
     Outside,
@@ -226,7 +227,7 @@ def twin_of(model: nn.Module, training: bool | None = False, reach: Reach | None
         CompatError: Something in the module cannot be copied; the message says where it is.
     """
     reach = find_reach(model) if reach is None else reach
-    memo = _shared_parameters(model, reach.written)
+    memo = {**_shared_parameters(model, reach.written), **_locks_in(model)}
     shared = {memory_of(p) for p in model.parameters()}
     wrapped = [m for m in model.modules() if _attribute_of_wrapped(type(m)) is not None]
     try:
@@ -296,7 +297,7 @@ def _copy_module(value: nn.Module, memo: dict[int, Any]) -> nn.Module:
             twin.__dict__[name] = kind()
         elif kind is list and all(type(item) in _IMMUTABLE for item in attribute):
             twin.__dict__[name] = list(attribute)
-        elif name in ("_modules", "_parameters", "_buffers"):
+        elif name in _TABLES:
             twin.__dict__[name] = kind((key, _copy(item, memo)) for key, item in attribute.items())
         else:
             twin.__dict__[name] = copy.deepcopy(attribute, memo)
@@ -352,6 +353,31 @@ def _shared_parameters(model: nn.Module, written: Collection[int]) -> dict[int, 
     return memo
 
 
+_LOCKS = (type(threading.Lock()), type(threading.RLock()), queue.SimpleQueue)
+"""What no two threads pass at once, which cannot be copied; a model that runs alone may share it with its copy."""
+
+
+def _locks_in(model: nn.Module) -> dict[int, Any]:
+    """A memo for deepcopy in which every lock that the modules hold stands for itself."""
+    found: dict[int, Any] = {}
+    seen: set[int] = set()
+    held = (value for module in model.modules() for name, value in vars(module).items() if name not in _TABLES)
+    waiting = [value for value in held if type(value) not in _IMMUTABLE]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, _LOCKS):
+            found[id(value)] = value
+        elif id(value) not in seen and not isinstance(value, (Tensor, nn.Module, type, ModuleType)):
+            seen.add(id(value))
+            inner = getattr(value, "__dict__", None)
+            waiting += values_in(value) if isinstance(value, (*CONTAINERS, tuple)) else ()
+            waiting += [one for one in inner.values() if type(one) not in _IMMUTABLE] if type(inner) is dict else ()
+    return found
+
+
+_TABLES = frozenset({"_modules", "_parameters", "_buffers"})
+
+
 def _with_fresh_constants(structure: tree.Structure) -> tree.Structure:
     """The structure of arguments, in which each call gets copies of the sets and arrays that it may write to."""
     if structure.children:
@@ -381,7 +407,7 @@ def _uncopyable(model: nn.Module, memo: dict[int, Any], error: Exception) -> Com
     """Finds the module and the attribute that deepcopy tripped over."""
     for path, module in model.named_modules():
         for name, value in vars(module).items():
-            if name in ("_modules", "_parameters", "_buffers"):
+            if name in _TABLES:
                 continue
             try:
                 with _CopyTensors():

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
+import numpy as np
 import torch
 
 from torch_onnx_compat.catalogue.entry import EXPORTERS, MIN_OPSET, Exporter
@@ -187,13 +188,33 @@ class Exporters:
 
 
 def check_list(keyword: str, value: Any) -> None:
-    """Refuses one name where several are wanted: Python would read its letters as names.
+    """Refuses what is no list, and one name where several are wanted: Python would read its letters as names.
 
     Raises:
-        CompatError: The value is a string.
+        CompatError: The value is a string, or nothing that has items.
     """
     if isinstance(value, str):
         raise CompatError(f"{keyword}={value!r} is a str; wanted a list: {keyword}=[{value!r}].")
+    if value is not None and not isinstance(value, Iterable):
+        raise CompatError(f"{keyword}={value!r} is a {type(value).__name__}; wanted a list.")
+
+
+FLAGS = (
+    *("dynamo", "allow_approximate", "control_flow", "verbose", "external_data", "export_params"),
+    *("keep_initializers_as_inputs", "do_constant_folding", "autograd_inlining", "report"),
+)
+"""The keywords that are true or false; some may be left to the export with None."""
+
+
+def check_flags(given: Mapping[str, Any]) -> None:
+    """Refuses a flag that is a text, say: every text is true.
+
+    Raises:
+        CompatError: One is neither a bool, 0, 1 nor None.
+    """
+    for name, value in given.items():
+        if value is not None and not (isinstance(value, (bool, int, np.bool_)) and value in (False, True)):
+            raise CompatError(f"{name}={value!r} is a {type(value).__name__}; wanted True or False.")
 
 
 def _check_metadata(metadata: Any) -> None:
@@ -261,7 +282,8 @@ def allowed_domains(allowed: bool | Collection[str], custom_opsets: Mapping[str,
             f"custom_opsets is a {type(custom_opsets).__name__}; wanted a dict of domain to version, such as "
             f"{{'com.example': 1}}."
         )
-    check_list("allow_custom_domains", allowed)
+    if isinstance(allowed, str):
+        check_list("allow_custom_domains", allowed)
     if not isinstance(allowed, (bool, Collection)):
         raise CompatError(
             f"allow_custom_domains={allowed!r} is a {type(allowed).__name__}; wanted True, False or a list of domains."
@@ -272,7 +294,16 @@ def allowed_domains(allowed: bool | Collection[str], custom_opsets: Mapping[str,
 
 
 def mode_of(training: torch.onnx.TrainingMode) -> bool | None:
-    """The mode of the twins: train, eval, or (None) whatever the model is in."""
+    """The mode of the twins: train, eval, or (None) whatever the model is in.
+
+    Raises:
+        CompatError: It is no TrainingMode.
+    """
+    if not isinstance(training, torch.onnx.TrainingMode):
+        raise CompatError(
+            f"training={training!r} is a {type(training).__name__}; wanted a torch.onnx.TrainingMode, such as "
+            f"TrainingMode.EVAL."
+        )
     if training == torch.onnx.TrainingMode.PRESERVE:
         return None
     return bool(training == torch.onnx.TrainingMode.TRAINING)

@@ -70,7 +70,8 @@ def _is_recorded_multiple(size: Any, x: Any, dim: int) -> bool:
     if node.kind() == "aten::mul":
         first, second = node.inputs()
         times = second.toIValue()
-        return isinstance(times, (int, Tensor)) and int(times) == times >= 1 and _is_recorded_multiple(first, x, dim)
+        is_whole = isinstance(times, (int, Tensor)) and bool(int(times) == times) and int(times) >= 1
+        return is_whole and _is_recorded_multiple(first, x, dim)
     if node.kind() == "prim::NumToTensor":
         node = next(node.inputs()).node()
     if node.kind() != "aten::size":

@@ -38,6 +38,16 @@ CASES = {
     "repeats by values, counted from the end": (lambda x: x.repeat_interleave((x[0] > 0).long() + 1, -1), {1}),
     "repeats by values, of no axis": (lambda x: torch.repeat_interleave((x[:, 0] > 1).long() + 1), {0}),
     "repeats by the size of a selection": (lambda x: x.repeat_interleave(selected(x).shape[0], 1), {1}),
+    "numbers up to a value": (lambda x: torch.arange(x.max().long()), {0}),
+    "numbers up to a size": (lambda x: torch.arange(x.shape[0] * 2), set()),
+    "steps by a value": (lambda x: torch.linspace(0, 1, steps=x.max().long()), {0}),
+    "zeros by a value and a size": (lambda x: torch.zeros(x.max().long(), x.shape[1]), {0}),
+    "a square by a value": (lambda x: torch.eye(x.max().long()), {0, 1}),
+    "rows up to a value": (lambda x: torch.cat([x, x])[: x.max().long()], {0}),
+    "columns up to a size": (lambda x: x[:, : x.shape[0]], set()),
+    "classes by values": (lambda x: torch.nn.functional.one_hot(x[:, 0].long()), {1}),
+    "classes by a number": (lambda x: torch.nn.functional.one_hot(x[:, 0].long(), 7), set()),
+    "counts of values": (lambda x: torch.bincount(x[:, 0].long()), {0}),
     "a selection's sum": (lambda x: selected(x).sum() + x, set()),
 }
 
@@ -88,3 +98,47 @@ def test_a_key_of_a_size_after_repeats_by_a_size_is_no_decision_on_values(export
 def test_a_key_of_a_size_after_repeats_by_values_is_one():
     with pytest.raises(FrozenDecision, match="a key of the values of the inputs"):
         export_compat(by_values, (ROWS,), exporter="torchscript", verify=False, control_flow=False)
+
+
+# Lengths that a number among the inputs gives
+
+
+def steps(x, k):
+    for number in torch.arange(k[0]):
+        x = x * 0.5 + number
+    return x
+
+
+def counts(x, k):
+    for number, count in enumerate(torch.bincount(k)):
+        x = x + count * number
+    return x
+
+
+def first_of_counts(x, k):
+    return x * torch.bincount(k)[:3].unbind()[0] + torch.eye(int(k.max()) + 1).unbind()[-1].sum()
+
+
+def shares(x, k):
+    return x + sum(torch.linspace(0, 1, int(k.max()) + 1).tolist()) + len(torch.ones(int(k.min())).unbind())
+
+
+@pytest.mark.parametrize("model", [steps, counts, first_of_counts, shares])
+def test_lengths_follow_the_numbers(model, exporter):
+    x, k = torch.randn(3, 4), torch.tensor([3, 1, 2])
+    result = export_compat(model, (x, k), dynamic={"x": {0: "batch"}}, exporter=exporter)
+    for numbers in ((3, 1, 2), (1, 1, 1), (2, 5, 1), (7, 4, 4)):
+        k = torch.tensor(numbers)
+        torch.testing.assert_close(result(x, k)[0], model(x, k), rtol=1e-4, atol=1e-4)
+
+
+def test_lengths_that_weights_give_stay():
+    class Counted(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", torch.tensor(3))
+
+        def forward(self, x):
+            return x + sum(torch.arange(self.count).unbind())
+
+    assert_same_outputs(Counted(), X, "torchscript", dynamic="batch")

@@ -228,3 +228,20 @@ def test_stock_needs_a_report(tmp_path):
     done = run("export", "torch.nn:ReLU", "-o", tmp_path / "m.onnx", "--stock")
     assert done.exit_code == 2
     assert "--stock is for a report; give --report FILE, too." in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(("content", "message"), [(b"", "it holds no graph"), (b"\x0a\xff", "cannot be read")])
+def test_what_is_no_file_of_onnx_is_told_in_one_line(folder, content, message):
+    (folder / "other.onnx").write_bytes(content)
+    for command in (("check", "other.onnx", "--target", "openvino"), ("localise", "net.py:make", "other.onnx")):
+        done = run(*command)
+        assert done.exit_code in (1, 2)
+        assert (message if command[0] == "check" else "error: ") in done.stderr
+        assert "traceback" not in done.stderr
+
+
+def test_the_models_own_source_is_not_replaced(folder):
+    done = run("export", "net.py:make", "-o", "net.py")
+    assert done.exit_code != 0
+    assert "there is a .py file, which would be lost; give another name, such as net.onnx" in done.stderr
+    assert (folder / "net.py").read_text() == NET

@@ -122,7 +122,7 @@ _LEAVES = ("prim::Param", "prim::Constant", "prim::GetAttr")
 
 def _is_new(node: Any) -> bool:
     """Whether an operator's values decide the shape of what it yields, whatever its arguments are computed from."""
-    return is_source(node) and node.kind() != _REPEATS
+    return is_source(node) and node.kind() not in (_REPEATS, _CLASSES)
 
 
 def _dims_of(value: Any, node: Any, known: Known) -> frozenset[int]:
@@ -154,6 +154,7 @@ def _dims_of_arguments(value: Any, node: Any, known: Known) -> frozenset[int]:
 
 
 _REPEATS = "aten::repeat_interleave"
+_CLASSES = "aten::one_hot"
 
 
 def _of_repeats(node: Any, known: Known) -> frozenset[int]:
@@ -310,7 +311,7 @@ _SIZED = {
     **dict.fromkeys((f"aten::new_{name}" for name in ("zeros", "ones", "full", "empty")), _of_sizes),
     "aten::slice": _of_cut,
     "aten::narrow": _of_cut,
-    "aten::one_hot": _of_classes,
+    _CLASSES: _of_classes,
 }
 """Operators whose result is as large as numbers among their arguments say, which may be values."""
 

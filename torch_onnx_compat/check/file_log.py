@@ -13,6 +13,7 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 import onnxruntime
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped,unused-ignore]
 
 from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.check.eager_log import sample
@@ -63,7 +64,7 @@ class FileLog:
         elif isinstance(file, bytes):
             log = cls(onnx.load_model_from_string(file), None, inputs)
         else:
-            log = cls(onnx.load(file, load_external_data=False), Path(file).resolve().parent, inputs)
+            log = cls(_load(Path(file)), Path(file).resolve().parent, inputs)
         log.makers = {name: node for node in log.model.graph.node for name in node.output if name}
         return log
 
@@ -193,3 +194,10 @@ def scope_of(node: onnx.NodeProto) -> str:
             path.pop()
         path.append(part)
     return ".".join(path)
+
+
+def _load(path: Path) -> onnx.ModelProto:
+    try:
+        return onnx.load(path, load_external_data=False)
+    except DecodeError as error:
+        raise CompatError(f"{str(path)!r} cannot be read as an ONNX file: {error}") from error

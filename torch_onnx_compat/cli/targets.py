@@ -116,9 +116,13 @@ def _load(file: Path) -> ir.Model:
     import onnx_ir as ir
 
     try:
-        return ir.load(file)
+        model = ir.load(file)
     except Exception as error:  # protobuf's, the file system's and onnx_ir's errors have no common class
         raise CompatError(f"{str(file)!r} cannot be read as an ONNX file: {error}") from error
+    if "" not in model.opset_imports:
+        what = "it holds no graph" if not len(model.graph) else "it does not say which opset it is written for"
+        raise CompatError(f"{str(file)!r} cannot be read as an ONNX file: {what}.")
+    return model
 
 
 def _plain(target: Target, groups: Sequence[Group], ran: tuple[str, str] | None) -> dict[str, Any]:

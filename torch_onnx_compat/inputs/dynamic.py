@@ -321,7 +321,14 @@ def _split_names(inputs: Inputs) -> Inputs:
 
 
 def _check_sizes(inputs: Inputs) -> None:
-    sizes = inputs.sizes()
+    sizes, bounds = inputs.sizes(), inputs.bounds()
+    for name, (least, most) in bounds.items():
+        size = sizes.get(name, least)
+        if (size < least and least > 1) or (most is not None and size > most):
+            raise CompatError(
+                f"axis {name!r} is {size} long in the example, but declared for {least} to {most or 'any'}; give one "
+                f"within, or other bounds."
+            )
     for name, tensor, axes in zip(inputs.names, inputs.tensors, inputs.axes, strict=True):
         for dim, axis in axes.items():
             if tensor.shape[dim] != axis.size(sizes):

@@ -68,6 +68,10 @@ def resolve(destination: Any, named: Any) -> Path:
     return path
 
 
+_OTHERS = frozenset({".py", ".pt", ".pt2", ".pth", ".safetensors", ".toml", ".ipynb"})
+"""Endings of what a model is made of: no file of these names is replaced."""
+
+
 def check_place(place: Path, named: Any) -> None:
     """Refuses to replace what is no regular file."""
     try:
@@ -75,6 +79,11 @@ def check_place(place: Path, named: Any) -> None:
     except FileNotFoundError:
         return
     if stat.S_ISREG(mode):
+        if place.suffix in _OTHERS:
+            raise CompatError(
+                f"cannot write {str(named)!r}: there is a {place.suffix} file, which would be lost; give another name, "
+                f"such as {place.stem}.onnx."
+            )
         return
     kinds = {
         stat.S_IFDIR: "a folder",

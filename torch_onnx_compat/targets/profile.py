@@ -44,6 +44,8 @@ def load_target(target: str | os.PathLike[str] | Target) -> Target:
     """
     if isinstance(target, Target):
         return target
+    if not isinstance(target, (str, os.PathLike)):
+        raise CompatError(f"target={target!r} is a {type(target).__name__}; wanted a name, such as 'onnxruntime'.")
     path = Path(target)
     if path.suffix != ".toml":
         return _load_shipped(str(target))

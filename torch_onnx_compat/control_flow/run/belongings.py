@@ -163,8 +163,10 @@ def _only_remembers(contents: Content) -> bool:
     holder = contents.holder
     if not isinstance(holder, dict) or not isinstance(contents, Contents):
         return False
-    before, now = dict(contents.before), dict(dict.items(holder))
-    if any(not is_alike(now.get(key, UNBOUND), value) for key, value in before.items()):
+    before, now = dict(contents.before), dict(Contents.of(holder).before)
+    if [key for key in now if key in before] != list(before):
+        return False  # it lacks one, or has them in another order
+    if any(not is_alike(now[key], value) for key, value in before.items()):
         return False
     new = [value for key, value in now.items() if key not in before]
     return all(is_object(value) and vars(value) and all(map(_is_code, vars(value).values())) for value in new)
