@@ -7,7 +7,7 @@ from torch import nn
 
 from torch_onnx_compat import export_compat, rewrite
 from torch_onnx_compat.catalogue.catalogue import catalogue
-from torch_onnx_compat.places import is_user_file, module_path
+from torch_onnx_compat.places import first_line, is_user_file, module_path
 
 
 @pytest.mark.parametrize("name", ["roll_to_slices", "remainder"])
@@ -80,3 +80,10 @@ def test_a_child_may_be_called_as_the_adapter():
     model.forward = lambda x: model["twin"](x)
     result = export_compat(model.eval(), torch.rand(2, 3), exporter="torchscript")
     assert [node.name for node in result.model_proto.graph.node] == ["/twin/twin.0/Gemm"]
+
+
+def test_the_line_of_an_error_that_says_something():
+    quoted = "The following operation failed in the TorchScript interpreter.\n  code\nRuntimeError: sizes 7 and 5\n"
+    assert first_line(RuntimeError(quoted)) == "RuntimeError: sizes 7 and 5"
+    assert first_line(ValueError("\nno bias\nat a.py:3")) == "no bias"
+    assert first_line(ValueError()) == "ValueError"

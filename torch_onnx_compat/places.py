@@ -89,5 +89,11 @@ def plain(text: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text that says something."""
-    return next((line.strip() for line in plain(str(error)).splitlines() if line.strip()), type(error).__name__)
+    """The first line of an error that says something; the last one of TorchScript, which quotes code before."""
+    lines = [line.strip() for line in plain(str(error)).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    return lines[-1 if lines[0].startswith(_INTERPRETER) else 0]
+
+
+_INTERPRETER = "The following operation failed in the TorchScript interpreter"
