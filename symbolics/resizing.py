@@ -24,10 +24,13 @@ from torch_onnx_compat.functional import cubic
 from torch_onnx_compat.functional.adaptive_avg_pool import adaptive_avg_pool, is_single_cell, windows_of
 from torch_onnx_compat.functional.arithmetic import exact, varies
 from torch_onnx_compat.functional.take import take
-from torch_onnx_compat.tracing import as_size, constant, is_multiple, is_tracing, static_size
+from torch_onnx_compat.tracing import as_size, constant, is_tracing, static_size, times
 
 MOST = 2**31
 """No axis is longer."""
+
+EXACT_TIMES = range(1, 33)
+"""Whole numbers k for which floor(i * (1 / k)) in float32 is i // k; it is not for 41."""
 
 
 # What a call asks for
@@ -385,7 +388,7 @@ def interpolate_nearest_to_fixed_size(input: Tensor, size: Any = None, *args: An
 def interpolate_nearest_to_varying_size(input: Tensor, size: Any = None, *args: Any, **kwargs: Any) -> Tensor:
     """Resizes to a size that the file computes, mode nearest; onnxruntime's Resize takes another cell at some sizes.
 
-    Where the size is known to be a whole multiple of the input's, Resize takes the same cells.
+    Where the size is known to be the input's times a small whole number, Resize takes the same cells.
 
     Math: as interpolate_nearest_to_fixed_size.
     """
@@ -393,7 +396,8 @@ def interpolate_nearest_to_varying_size(input: Tensor, size: Any = None, *args: 
     if call.size is None or call.mode != "nearest":
         return NotImplemented
     axes = call.axes()
-    if all(type(axis.output) is int or is_multiple(axis.output, input, axis.number) for axis in axes):
+    varying = [axis for axis in axes if type(axis.output) is not int]
+    if all((times(axis.output, input, axis.number) or 0) in EXACT_TIMES for axis in varying):
         return NotImplemented
     return resize_by_scale(input, axes, call.mode, align_corners=False)
 

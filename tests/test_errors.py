@@ -125,7 +125,7 @@ WRONG = {
     ),
     "an example out of its bounds": (
         {"dynamic": {"x": {0: ("batch", 7, 9)}}},
-        r"^axis 'batch' is \d+ long in the example, but declared for 7 to 9; give an example within",
+        r"^axis 'batch' is \d+ long in the example, but declared for 7 to 9; give one within",
     ),
     "domains are a text": ({"allow_custom_domains": "com.example"}, r"^allow_custom_domains='com.example' is a str; w"),
     "domains are a number": (

@@ -47,8 +47,8 @@ def static_size(x: Tensor, dim: int) -> int | None:
     return None if sizes is None else sizes[dim]
 
 
-def is_multiple(size: Any, x: Tensor, dim: int) -> bool:
-    """Whether a size is known to be that of an axis, or a whole multiple of it, whatever that is.
+def times(size: Any, x: Tensor, dim: int) -> int | None:
+    """How many times a size is that of an axis, whatever that is; None where nobody knows, or it is no whole number.
 
     Args:
         size: What the exporter has for it.
@@ -57,27 +57,27 @@ def is_multiple(size: Any, x: Tensor, dim: int) -> bool:
     """
     if is_tracing():
         recorded = recorded_value(size) if isinstance(size, Tensor) else None
-        return recorded is not None and _is_recorded_multiple(recorded, recorded_value(x), dim % x.dim())
+        return None if recorded is None else _recorded_times(recorded, recorded_value(x), dim % x.dim())
     own = x.shape[dim]
     if not (isinstance(size, torch.SymInt) and isinstance(own, (int, torch.SymInt))):
-        return False
+        return None
     expression = size.node.expr / (own.node.expr if isinstance(own, torch.SymInt) else own)
-    return bool(expression.is_Integer and expression >= 1)
+    return int(expression) if expression.is_Integer else None
 
 
-def _is_recorded_multiple(size: Any, x: Any, dim: int) -> bool:
+def _recorded_times(size: Any, x: Any, dim: int) -> int | None:
     node = size.node()
     if node.kind() == "aten::mul":
         first, second = node.inputs()
-        times = second.toIValue()
-        is_whole = isinstance(times, (int, Tensor)) and bool(int(times) == times) and int(times) >= 1
-        return is_whole and _is_recorded_multiple(first, x, dim)
+        factor, rest = second.toIValue(), _recorded_times(first, x, dim)
+        is_whole = isinstance(factor, (int, Tensor)) and bool(int(factor) == factor)
+        return rest * int(factor) if is_whole and rest is not None else None
     if node.kind() == "prim::NumToTensor":
         node = next(node.inputs()).node()
     if node.kind() != "aten::size":
-        return False
+        return None
     tensor, axis = node.inputs()
-    return bool(tensor.unique() == x.unique() and axis.toIValue() == dim)
+    return 1 if tensor.unique() == x.unique() and axis.toIValue() == dim else None
 
 
 def constant(array: npt.ArrayLike, like: Tensor, dtype: torch.dtype | None = None) -> Tensor:

@@ -137,6 +137,7 @@ EXAMPLES = [
             ),
             (LEVELS,),
             samples=[(torch.rand(n, 3),) for n in (1, 2, 7)],
+            options={"control_flow": True},  # float() of a size is a number that the file computes
             leaves=lambda x, f=f: x + torch.linspace(0, 1, 3),
         )
         for name, f in (("linspace_to_arange", torch.linspace), ("logspace_to_pow", torch.logspace))

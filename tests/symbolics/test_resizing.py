@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
+from torch_onnx_compat import export_compat
 from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.check.options import Verify
@@ -205,7 +206,7 @@ EXAMPLES = [
             (torch.randn(1, 3, size, 2 * size), torch.randn(1, 1, other, size))
             for size, other in ((28, 4), (28, 16), (28, 64), (4, 82), (25, 115), (30, 8), (101, 112))
         ],
-        leaves=lambda x, _: F.interpolate(x, size=(x.shape[2] * 2, x.shape[3] * 3)),
+        leaves=lambda x, y: (F.interpolate(x, size=(x.shape[2] * 2, x.shape[3] * 3)), y),
     ),
     Example(
         "interpolate_recomputed_scale",
@@ -423,3 +424,18 @@ def test_varying_scale_equals_eager(size, scale, mode):
     given = (scale, torch.tensor(scale, dtype=torch.float64))
     found = body("interpolate_varying_scale")(x, None, given, mode, None if mode == "nearest" else False)
     torch.testing.assert_close(found, F.interpolate(x, scale_factor=(scale, scale), mode=mode))
+
+
+def enlarged(x):
+    """By 41 in float32, torch reads other cells than a division by 41 does."""
+    sizes = ((times * x.shape[2], 2 * x.shape[3]) for times in (3, 41))
+    return tuple(F.interpolate(x, size=size) for size in sizes)
+
+
+def test_nearest_cells_of_whole_multiples(exporter):
+    result = export_compat(enlarged, torch.rand(1, 1, 4, 3), dynamic=SIZES, exporter=exporter)
+    assert result.nodes["Resize"] == 1
+    for height in (1, 2, 7, 50):
+        x = torch.arange(height).float().reshape(1, 1, height, 1)
+        for found, wanted in zip(result(x), enlarged(x), strict=True):
+            assert torch.equal(found, wanted)

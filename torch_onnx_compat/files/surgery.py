@@ -60,7 +60,9 @@ class Surgery:
 
     def __post_init__(self) -> None:
         for keyword in ("start", "outputs", "keep_initializers_as_inputs"):
-            check_list(keyword, getattr(self, keyword))
+            value = getattr(self, keyword)
+            if not isinstance(value, bool):
+                check_list(keyword, value)
         if not isinstance(self.preprocess, Normalize) and self.preprocess not in PREPROCESS:
             raise unknown_name("preprocess", str(self.preprocess), PREPROCESS)
         if not isinstance(self.postprocess, Detections) and self.postprocess not in POSTPROCESS:
