@@ -24,12 +24,12 @@ from torch_onnx_compat.functional import cubic
 from torch_onnx_compat.functional.adaptive_avg_pool import adaptive_avg_pool, is_single_cell, windows_of
 from torch_onnx_compat.functional.arithmetic import exact, varies
 from torch_onnx_compat.functional.take import take
-from torch_onnx_compat.tracing import as_size, constant, is_tracing, static_size, times
+from torch_onnx_compat.tracing import as_size, constant, is_tracing, multiple_of, static_size
 
 MOST = 2**31
 """No axis is longer."""
 
-EXACT_TIMES = range(1, 33)
+EXACT_MULTIPLES = range(1, 33)
 """Whole numbers k for which floor(i * (1 / k)) in float32 is i // k; it is not for 41."""
 
 
@@ -397,7 +397,7 @@ def interpolate_nearest_to_varying_size(input: Tensor, size: Any = None, *args: 
         return NotImplemented
     axes = call.axes()
     varying = [axis for axis in axes if type(axis.output) is not int]
-    if all((times(axis.output, input, axis.number) or 0) in EXACT_TIMES for axis in varying):
+    if all((multiple_of(axis.output, input, axis.number) or 0) in EXACT_MULTIPLES for axis in varying):
         return NotImplemented
     return resize_by_scale(input, axes, call.mode, align_corners=False)
 

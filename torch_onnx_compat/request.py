@@ -18,7 +18,7 @@ from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.int8.request import Request
-from torch_onnx_compat.publish.destination import check_destination
+from torch_onnx_compat.publish.destination import check_model_destination
 from torch_onnx_compat.targets import Target
 
 METADATA_PREFIX = "torch_onnx_compat."
@@ -107,7 +107,7 @@ class File:
     """The caller's own entries of the file's metadata."""
 
     def __post_init__(self) -> None:
-        check_destination(self.destination)
+        check_model_destination(self.destination)
         _check_metadata(self.metadata)
         if self.precision is None:
             return

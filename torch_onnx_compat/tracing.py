@@ -47,8 +47,8 @@ def static_size(x: Tensor, dim: int) -> int | None:
     return None if sizes is None else sizes[dim]
 
 
-def times(size: Any, x: Tensor, dim: int) -> int | None:
-    """How many times a size is that of an axis, whatever that is; None where nobody knows, or it is no whole number.
+def multiple_of(size: Any, x: Tensor, dim: int) -> int | None:
+    """The number k if a size is k times that of an axis, whatever that is; None where nobody knows, or k is no integer.
 
     Args:
         size: What the exporter has for it.
@@ -57,7 +57,7 @@ def times(size: Any, x: Tensor, dim: int) -> int | None:
     """
     if is_tracing():
         recorded = recorded_value(size) if isinstance(size, Tensor) else None
-        return None if recorded is None else _recorded_times(recorded, recorded_value(x), dim % x.dim())
+        return None if recorded is None else _recorded_multiple(recorded, recorded_value(x), dim % x.dim())
     own = x.shape[dim]
     if not (isinstance(size, torch.SymInt) and isinstance(own, (int, torch.SymInt))):
         return None
@@ -65,11 +65,11 @@ def times(size: Any, x: Tensor, dim: int) -> int | None:
     return int(expression) if expression.is_Integer else None
 
 
-def _recorded_times(size: Any, x: Any, dim: int) -> int | None:
+def _recorded_multiple(size: Any, x: Any, dim: int) -> int | None:
     node = size.node()
     if node.kind() == "aten::mul":
         first, second = node.inputs()
-        factor, rest = second.toIValue(), _recorded_times(first, x, dim)
+        factor, rest = second.toIValue(), _recorded_multiple(first, x, dim)
         is_whole = isinstance(factor, (int, Tensor)) and bool(int(factor) == factor)
         return rest * int(factor) if is_whole and rest is not None else None
     if node.kind() == "prim::NumToTensor":

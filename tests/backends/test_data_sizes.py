@@ -45,6 +45,13 @@ CASES = {
     "a square by a value": (lambda x: torch.eye(x.max().long()), {0, 1}),
     "rows up to a value": (lambda x: torch.cat([x, x])[: x.max().long()], {0}),
     "columns up to a size": (lambda x: x[:, : x.shape[0]], set()),
+    "expanded by a value": (lambda x: x[:1].expand(x.max().long(), -1), {0}),
+    "repeated by a value": (lambda x: x.repeat(1, x.max().long()), {1}),
+    "repeated by a size": (lambda x: x.repeat(1, x.shape[0]), set()),
+    "tiled by a value": (lambda x: x.tile((x.max().long(),)), {1}),
+    "padded by a value": (lambda x: torch.nn.functional.pad(x, (0, 0, 0, x.max().long())), {0}),
+    "viewed by a value, and the rest": (lambda x: torch.arange(12).view(x[1, 0].long(), -1), {0, 1}),
+    "viewed by a size": (lambda x: x.view(x.shape[1], -1), set()),
     "classes by values": (lambda x: torch.nn.functional.one_hot(x[:, 0].long()), {1}),
     "classes by a number": (lambda x: torch.nn.functional.one_hot(x[:, 0].long(), 7), set()),
     "counts of values": (lambda x: torch.bincount(x[:, 0].long()), {0}),
@@ -123,7 +130,17 @@ def shares(x, k):
     return x + sum(torch.linspace(0, 1, int(k.max()) + 1).tolist()) + len(torch.ones(int(k.min())).unbind())
 
 
-@pytest.mark.parametrize("model", [steps, counts, first_of_counts, shares])
+def of_lists(x, k):
+    """Operators that are given lists of numbers."""
+    count = int(k.max())
+    made = (x[:1].expand(count, -1), x[:1].repeat(count, 1), torch.nn.functional.pad(x[:1], (0, 0, 0, count)))
+    for tensor in made:
+        for row in tensor:
+            x = x * 0.5 + row
+    return x
+
+
+@pytest.mark.parametrize("model", [steps, counts, first_of_counts, shares, of_lists])
 def test_lengths_follow_the_numbers(model, exporter):
     x, k = torch.randn(3, 4), torch.tensor([3, 1, 2])
     result = export_compat(model, (x, k), dynamic={"x": {0: "batch"}}, exporter=exporter)

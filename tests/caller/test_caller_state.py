@@ -18,7 +18,7 @@ from torch import nn
 from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.caller.reach import find_reach
 from torch_onnx_compat.caller.undo import undo_writes
-from torch_onnx_compat.prepare import twin_of
+from torch_onnx_compat.twin import twin_of
 
 _CACHE = {}
 _MASK = None

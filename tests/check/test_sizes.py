@@ -193,10 +193,7 @@ def counted(x):
 def test_named_numbers_are_tried_at_sizes_of_whole_batches(exporter):
     """Sixty-four of these pictures are a few million elements."""
     pictures = torch.rand(2, 3, 128, 128)
-    try:
-        result = export_compat(counted, (pictures,), dynamic={"x": {0: "batch"}}, exporter=exporter)
-    except CompatError:
-        return
+    result = export_compat(counted, (pictures,), dynamic={"x": {0: "batch"}}, exporter=exporter)
     assert {63, 64} <= set(result.axes[0].tried)
     many = torch.rand(64, 3, 128, 128)
     torch.testing.assert_close(result(many)[0], counted(many))

@@ -1,6 +1,6 @@
 """Small models whose decisions have no equivalent in a file, each with what the refusal has to say."""
 
-import collections
+import string
 
 import torch
 from torch import nn
@@ -26,7 +26,7 @@ def attribute_write(self, x):
     return x
 
 
-HOLDER = collections.UserList()
+HOLDER = string.Formatter()
 
 
 @refused(r"refused_programs.py:\d+: .*changes self.items; move that out")

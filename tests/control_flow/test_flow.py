@@ -1,7 +1,7 @@
 """Random functions compute after their rewriting what they computed before, in Python and in the file."""
 
-import collections
 import importlib.util
+import string
 import types
 import warnings
 
@@ -286,7 +286,7 @@ def load(source, folder, name):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     model = module.Flow().eval()
-    model.kept, model.calls, model.last, model.holder = {"a": 1.0}, 1.0, None, collections.UserList()
+    model.kept, model.calls, model.last, model.holder = {"a": 1.0}, 1.0, None, string.Formatter()
     model.holder.calls, model.space = 1.0, types.SimpleNamespace(calls=1.0)
     model.register_buffer("table", torch.ones(3))
     return model

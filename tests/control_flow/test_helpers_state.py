@@ -1,14 +1,17 @@
-"""What a helper changes in a branch: variables of functions, attributes of functions and namespaces, counters.
+"""What a helper changes in a branch: variables and attributes of functions, namespaces, counters, queues, sources.
 
 Where only the second of two decisions is taken, what the first one's branch has changed must not be there.
 """
 
 import array
+import contextvars
 import itertools
+import queue
 import random
 import types
-from collections import OrderedDict
+from collections import OrderedDict, UserList
 
+import numpy as np
 import pytest
 import torch
 
@@ -95,6 +98,19 @@ def count_in(space):
     return space.n
 
 
+def filled(line):
+    for number in (2, 3, 4):
+        line.put(number)
+    return line
+
+
+def counted_up(memory):
+    memory[0] += 1
+    return memory[0]
+
+
+LEVEL = contextvars.ContextVar("level", default=1)
+
 REFUSED = {
     "nonlocal": nonlocal_in_a_helper,
     "nonlocal, read": nonlocal_that_the_branch_reads,
@@ -104,6 +120,15 @@ REFUSED = {
     "count": of_an_object(lambda: itertools.count(2), next),
     "random": of_an_object(lambda: random.Random(3), random.Random.random),
     "array": of_an_object(lambda: array.array("i", (1, 2, 3)), array.array.pop),
+    "random numbers of a module": of_an_object(lambda: random.seed(3), lambda _: random.random()),
+    "random numbers of numpy": of_an_object(lambda: np.random.default_rng(3), lambda source: float(source.random())),
+    "numpy's own random numbers": of_an_object(lambda: np.random.seed(3), lambda _: float(np.random.rand())),
+    "queue": of_an_object(lambda: filled(queue.Queue()), queue.Queue.get),
+    "simple queue": of_an_object(lambda: filled(queue.SimpleQueue()), lambda line: line.get()),
+    "list of a user": of_an_object(lambda: UserList((2, 3, 4)), UserList.pop),
+    "memory": of_an_object(lambda: memoryview(bytearray((2, 3))), counted_up),
+    "tee": of_an_object(lambda: itertools.tee((2, 3, 4))[0], next),
+    "variable of a context": of_an_object(lambda: LEVEL.set(1), lambda _: LEVEL.set(LEVEL.get() + 1) and LEVEL.get()),
     "method": of_an_object(lambda: iter(range(2, 9)).__next__, lambda step: step()),
 }
 

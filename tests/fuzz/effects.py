@@ -207,6 +207,11 @@ TWICE = (
             ("draws = random.Random(3)", "{t} * draws.random()"),
             ("numbers = array.array('i', (1, 2, 3))", "{t} * numbers.pop()"),
             ("following = iter(range(1, 9)).__next__", "{t} * following()"),
+            ("line = queue.Queue()\nline.put(2)\nline.put(3)", "{t} * line.get()"),
+            ("held = UserList((2, 3, 4))", "{t} * held.pop()"),
+            ("source = np.random.default_rng(3)", "{t} * float(source.random())"),
+            ("random.seed(3)", "{t} * random.random()"),
+            ("first, rest = itertools.tee((2, 3, 4))", "{t} * next(first)"),
             ("space = types.SimpleNamespace(n=1)", "{t} * count_in(space)"),
             ("count = 0\ndef inner():\n    nonlocal count\n    count += 1\n    return count\n", "{t} * helped(inner)"),
         )
@@ -241,9 +246,10 @@ HELPERS = """import array
 import functools
 import io
 import itertools
+import queue
 import random
 import types
-from collections import Counter, OrderedDict, defaultdict, deque, namedtuple
+from collections import Counter, OrderedDict, UserList, defaultdict, deque, namedtuple
 from dataclasses import dataclass, replace
 
 Pair = namedtuple("Pair", "one two")

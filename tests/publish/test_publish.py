@@ -489,3 +489,13 @@ def test_a_workspace_that_another_process_removes_just_now(tmp_path, monkeypatch
         monkeypatch.setattr(type(folder), "exists", lambda _: True)  # as it was a moment ago
     monkeypatch.undo()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("ending", [".py", ".pt", ".toml"])
+def test_what_a_model_is_made_of_is_not_replaced(tmp_path, ending):
+    path = tmp_path / f"net{ending}"
+    path.write_bytes(b"old")
+    with pytest.raises(CompatError, match=rf"there is a \{ending} file, which would be lost.*such as net.onnx"):
+        export_compat(nn.Linear(4, 2), torch.rand(2, 4), path)
+    assert path.read_bytes() == b"old"
+    destination.check_destination(path)  # a profile is written again to its own name

@@ -203,14 +203,32 @@ def _of_square(node: Any, known: Known) -> frozenset[int]:
 
 
 def _of_sizes(node: Any, known: Known) -> frozenset[int]:
-    """Each size in a list is that of an axis; the list stands where the operator's schema has it."""
-    given = next((one for one in node.inputs() if one.node().kind() == "prim::ListConstruct"), None)
-    sizes = [] if given is None else list(given.node().inputs())
-    return frozenset(dim for dim, size in enumerate(sizes) if not _is_of_sizes(size, known))
+    """Each number of the list is the size of an axis, of the last axes where there are fewer; ``-1`` is the rest."""
+    sizes = _numbers_of(node)
+    varies = {place for place, size in enumerate(sizes) if not _is_of_sizes(size, known)}
+    if varies:
+        varies |= {place for place, size in enumerate(sizes) if size.toIValue() == -1 and node.kind() in _RESHAPING}
+    shape = _shape(node.output())
+    ahead = 0 if shape is None else len(shape) - len(sizes)
+    return frozenset(place + ahead for place in varies)
 
 
-def _of_cut(node: Any, known: Known) -> frozenset[int]:
-    """``slice`` and ``narrow`` cut one axis: the dimension comes second, what is left of it after that."""
+def _of_pads(node: Any, known: Known) -> frozenset[int]:
+    """The numbers of a padding come in pairs, the last axis first."""
+    shape = _shape(node.output())
+    varies = {place // 2 for place, size in enumerate(_numbers_of(node)) if not _is_of_sizes(size, known)}
+    return frozenset(() if shape is None else (len(shape) - 1 - place for place in varies))
+
+
+def _numbers_of(node: Any) -> list[Any]:
+    """The values of the list of numbers that an operator is given; none where it is a constant."""
+    lists = (one.node() for one in node.inputs() if one.node().kind() == "prim::ListConstruct")
+    given = next((one for one in lists if "Tensor" not in str(one.output().type())), None)
+    return [] if given is None else list(given.inputs())
+
+
+def _of_slice(node: Any, known: Known) -> frozenset[int]:
+    """``slice`` and ``narrow`` shorten one axis: its number comes second, and then where the rest begins and ends."""
     tensor, dim, *ends = node.inputs()
     place = _place(dim, _shape(tensor))
     return frozenset() if place is None or all(_is_of_sizes(end, known) for end in ends) else frozenset({place})
@@ -303,14 +321,17 @@ _BY_AXIS = {
 }
 """Operators of which the dimensions of the result are known exactly."""
 
+_RESHAPING = ("aten::view", "aten::reshape")
+
 _SIZED = {
     **dict.fromkeys((f"aten::{name}" for name in ("arange", "range", "linspace", "logspace")), _of_number),
     **dict.fromkeys((f"aten::{name}_window" for name in ("hann", "hamming", "blackman", "bartlett")), _of_number),
     "aten::eye": _of_square,
     **dict.fromkeys((f"aten::{name}" for name in ("zeros", "ones", "full", "empty", "rand", "randn")), _of_sizes),
     **dict.fromkeys((f"aten::new_{name}" for name in ("zeros", "ones", "full", "empty")), _of_sizes),
-    "aten::slice": _of_cut,
-    "aten::narrow": _of_cut,
+    **dict.fromkeys((f"aten::{name}" for name in ("expand", "repeat", "tile", "view", "reshape")), _of_sizes),
+    **dict.fromkeys(("aten::pad", "aten::constant_pad_nd"), _of_pads),
+    **dict.fromkeys(("aten::slice", "aten::narrow"), _of_slice),
     _CLASSES: _of_classes,
 }
 """Operators whose result is as large as numbers among their arguments say, which may be values."""

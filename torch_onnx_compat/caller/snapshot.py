@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import functools
 import gc
 import types
@@ -162,12 +161,12 @@ _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type, Fun
 def _is_kind_of_object(kind: Any) -> bool:
     if issubclass(kind, nn.Module):
         return True
-    is_models = kind in _OF_PYTHON or (bool(kind.__dictoffset__) and is_followed(kind.__module__))
-    return is_models and not issubclass(kind, (type, BaseException))
+    holds_models = is_followed(kind.__module__) or kind.__module__ in _CONTAINERS_OF_PYTHON
+    return holds_models and bool(kind.__dictoffset__) and not issubclass(kind, (type, BaseException))
 
 
-_OF_PYTHON = (types.SimpleNamespace, argparse.Namespace)
-"""Classes of Python's own whose attributes a model binds."""
+_CONTAINERS_OF_PYTHON = frozenset({"argparse", "collections", "queue", "types"})
+"""Modules of Python whose objects have attributes for what others put into them: UserList, Queue, SimpleNamespace."""
 
 
 def is_object(value: Any) -> bool:

@@ -41,7 +41,7 @@ class Group:
 def operator_groups(model: ir.Model, target: Target) -> list[Group]:
     """Groups a model's nodes by operator and verdict, the worst verdict first."""
     shapes.infer_model(model)
-    opset = model.opset_imports[""]
+    opset = model.opset_imports.get("", 0)  # a file of other domains' nodes alone says none
     groups: dict[tuple[str, str], Group] = {}
     for node in all_nodes(model.graph):
         name = f"{node.domain}::{node.op_type}" if node.domain else node.op_type

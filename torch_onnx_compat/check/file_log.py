@@ -13,12 +13,12 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 import onnxruntime
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped,unused-ignore]
 
 from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.check.eager_log import sample
 from torch_onnx_compat.check.verify import run_session
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.graph.loading import graph_of, load_proto
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.places import module_path
 from torch_onnx_compat.session import open_session
@@ -64,16 +64,13 @@ class FileLog:
         elif isinstance(file, bytes):
             log = cls(onnx.load_model_from_string(file), None, inputs)
         else:
-            log = cls(_load(Path(file)), Path(file).resolve().parent, inputs)
+            log = cls(load_proto(Path(file)), Path(file).resolve().parent, inputs)
         log.makers = {name: node for node in log.model.graph.node for name in node.output if name}
         return log
 
     def graph(self) -> ir.Model:
         """The graph with its weights; those outside the file are read when they are used."""
-        model = ir.from_proto(self.model)
-        if self.folder is not None:
-            ir.external_data.set_base_dir(model.graph, self.folder)
-        return model
+        return graph_of(self.model, self.folder)
 
     @property
     def outputs(self) -> list[str]:
@@ -194,10 +191,3 @@ def scope_of(node: onnx.NodeProto) -> str:
             path.pop()
         path.append(part)
     return ".".join(path)
-
-
-def _load(path: Path) -> onnx.ModelProto:
-    try:
-        return onnx.load(path, load_external_data=False)
-    except DecodeError as error:
-        raise CompatError(f"{str(path)!r} cannot be read as an ONNX file: {error}") from error

@@ -30,7 +30,7 @@ from torch_onnx_compat.cli.options import (
     Sizes,
     check_file,
 )
-from torch_onnx_compat.publish.destination import check_destination
+from torch_onnx_compat.publish.destination import check_model_destination
 from torch_onnx_compat.targets import choose_opset, load_target
 
 Dynamic = Annotated[
@@ -145,7 +145,7 @@ def convert_command(
     with reporting(json, debug, output) as step:
         with usage():
             check_file(file)
-            check_destination(output)
+            check_model_destination(output)
             if target is not None:
                 choose_opset(opset, load_target(target))
         surgery = {

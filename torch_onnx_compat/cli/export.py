@@ -46,7 +46,7 @@ from torch_onnx_compat.cli.options import (
     with_notes,
 )
 from torch_onnx_compat.errors import CompatError, unknown_name
-from torch_onnx_compat.publish.destination import check_destination
+from torch_onnx_compat.publish.destination import check_model_destination
 
 PROOF = "How it is proven"
 
@@ -195,7 +195,7 @@ def export_command(
         model = Model(spec, size, shape, weights, pretrained, dynamic)
         narrower = arguments.precision(precision, limit, keep_float32, calibration, metric, narrow_io=narrow_io)
         with usage():
-            check_destination(output)
+            check_model_destination(output)
         check_report(report)
         if netron:
             check_installed("--netron", "netron", "netron")

@@ -12,15 +12,12 @@ import typer
 
 from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, print_text, reporting, usage
 from torch_onnx_compat.cli.options import Debug, Json, complete_targets
-from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.publish.destination import check_destination
 from torch_onnx_compat.targets import Target, known_targets, load_target
 from torch_onnx_compat.targets.profile import ALIASES, DIRECTORY, resolve_alias, to_toml
 from torch_onnx_compat.targets.target import BETTER, PASSED
 
 if TYPE_CHECKING:
-    import onnx_ir as ir
-
     from torch_onnx_compat.check.compatibility import Group
     from torch_onnx_compat.targets import Row
 
@@ -96,7 +93,9 @@ def check_command(
     with reporting(json, debug) as step:
         with usage():
             profile = load_target(target)
-            model = _load(file)
+            from torch_onnx_compat.graph.loading import load_graph
+
+            model = load_graph(file)
         from torch_onnx_compat.check.compatibility import operator_groups, run
 
         step("check")
@@ -110,19 +109,6 @@ def check_command(
     )
     print_json(_plain(profile, groups, ran)) if json else _show(profile, groups, ran)
     raise typer.Exit(0 if good else 1)
-
-
-def _load(file: Path) -> ir.Model:
-    import onnx_ir as ir
-
-    try:
-        model = ir.load(file)
-    except Exception as error:  # protobuf's, the file system's and onnx_ir's errors have no common class
-        raise CompatError(f"{str(file)!r} cannot be read as an ONNX file: {error}") from error
-    if "" not in model.opset_imports:
-        what = "it holds no graph" if not len(model.graph) else "it does not say which opset it is written for"
-        raise CompatError(f"{str(file)!r} cannot be read as an ONNX file: {what}.")
-    return model
 
 
 def _plain(target: Target, groups: Sequence[Group], ran: tuple[str, str] | None) -> dict[str, Any]:

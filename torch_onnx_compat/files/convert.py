@@ -35,7 +35,7 @@ from torch_onnx_compat.precision.formats import Half, precision_from_keyword
 from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork
 from torch_onnx_compat.precision.int8.request import Request
 from torch_onnx_compat.precision.narrow import NarrowNetwork
-from torch_onnx_compat.publish.destination import check_destination, resolve
+from torch_onnx_compat.publish.destination import check_model_destination, resolve
 from torch_onnx_compat.publish.publish import draft, is_large, publish
 from torch_onnx_compat.surgery.around_model.detections import Detections
 from torch_onnx_compat.surgery.around_model.normalize import Normalize
@@ -157,7 +157,7 @@ def _check_arguments(file: Any, output: Any, dynamic: Any, static: Axes | None) 
         )
     if dynamic == "batch" and static:
         raise CompatError("dynamic and static contradict each other; pass one of them.")
-    check_destination(output)
+    check_model_destination(output)
     original = read(file)
     if output is not None and resolve(output, output).resolve() == original.path.resolve():
         raise CompatError(f"{str(output)!r} is the original itself, which is not changed; choose another path.")

@@ -44,6 +44,30 @@ def check_destination(destination: Any) -> None:
         raise cannot_write(destination, error) from error
 
 
+_OTHERS = frozenset({".py", ".pt", ".pt2", ".pth", ".safetensors", ".toml", ".ipynb"})
+"""Endings of what a model is made of: no file of these names is replaced."""
+
+
+def check_model_destination(destination: Any) -> None:
+    """The same for a model's file, which replaces none that a model is made of.
+
+    Args:
+        destination: As for check_destination().
+
+    Raises:
+        CompatError: As for check_destination(), or there is a file of Python, of weights or of settings.
+    """
+    check_destination(destination)
+    if destination is None or hasattr(destination, "write"):
+        return
+    place = resolve(destination, destination)
+    if place.suffix in _OTHERS and place.is_file():
+        raise CompatError(
+            f"cannot write {str(destination)!r}: there is a {place.suffix} file, which would be lost; give another "
+            f"name, such as {place.stem}.onnx."
+        )
+
+
 def resolve(destination: Any, named: Any) -> Path:
     """The path of a destination, a symbolic link at its end resolved."""
     try:
@@ -68,10 +92,6 @@ def resolve(destination: Any, named: Any) -> Path:
     return path
 
 
-_OTHERS = frozenset({".py", ".pt", ".pt2", ".pth", ".safetensors", ".toml", ".ipynb"})
-"""Endings of what a model is made of: no file of these names is replaced."""
-
-
 def check_place(place: Path, named: Any) -> None:
     """Refuses to replace what is no regular file."""
     try:
@@ -79,11 +99,6 @@ def check_place(place: Path, named: Any) -> None:
     except FileNotFoundError:
         return
     if stat.S_ISREG(mode):
-        if place.suffix in _OTHERS:
-            raise CompatError(
-                f"cannot write {str(named)!r}: there is a {place.suffix} file, which would be lost; give another name, "
-                f"such as {place.stem}.onnx."
-            )
         return
     kinds = {
         stat.S_IFDIR: "a folder",

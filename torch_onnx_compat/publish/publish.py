@@ -25,7 +25,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.graph.stream import write_model
-from torch_onnx_compat.publish.destination import cannot_write, check_destination, check_place, resolve
+from torch_onnx_compat.publish.destination import cannot_write, check_model_destination, check_place, resolve
 from torch_onnx_compat.publish.weights_beside import is_mentioned, locations, mentions, relocate, weights_of
 from torch_onnx_compat.publish.workspace import hold, note_weights, workspace
 
@@ -118,7 +118,7 @@ def draft(model: ir.Model, destination: Any, external: bool) -> Iterator[Draft]:
     Raises:
         CompatError: The folder cannot be written to, or the disk is full.
     """
-    check_destination(destination)
+    check_model_destination(destination)
     in_memory = destination is None or hasattr(destination, "write")
     target = None if in_memory else resolve(destination, destination)
     parent = Path(tempfile.gettempdir()) if target is None else target.parent

@@ -8,12 +8,10 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
-import onnx
-import onnx_ir as ir
-
 from torch_onnx_compat.check.compatibility import operator_groups
 from torch_onnx_compat.check.localisation import Localisation
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.graph.loading import load_graph, load_proto
 from torch_onnx_compat.report.facts import of_failure, of_file, of_result
 from torch_onnx_compat.report.markdown import markdown
 from torch_onnx_compat.report.page import page
@@ -76,11 +74,7 @@ def report_on_file(path: Path, file: Path, target: Target, comparison: Localisat
         CompatError: The ending is none of these, the file is no ONNX file, or the report cannot be written.
     """
     form = _form_of(path)
-    try:
-        groups = operator_groups(ir.load(file), target)
-        proto = onnx.load(file, load_external_data=False)
-    except Exception as error:  # protobuf's, the file system's and onnx_ir's errors have no common class
-        raise CompatError(f"{str(file)!r} cannot be read as an ONNX file: {error}") from error
+    groups, proto = operator_groups(load_graph(file), target), load_proto(file)
     return _write(path, form(of_file(file, proto, target, groups, comparison) | {"file": _link(path, file)}))
 
 

@@ -123,8 +123,9 @@ def _calls_models(frame: types.FrameType) -> bool:
 
 
 def _was_given(frame: types.FrameType, code: types.CodeType) -> bool:
-    """Whether a frame has a function in one of its variables, as a decorator of torch has: it knows no other code."""
-    functions = (getattr(value, "__func__", value) for value in frame.f_locals.values())
+    """Whether a frame has the function of a code in one of its variables, as that of a decorator has."""
+    values = list(frame.f_locals.values())
+    functions = (value.__func__ if isinstance(value, types.MethodType) else value for value in values)
     return any(isinstance(function, types.FunctionType) and function.__code__ is code for function in functions)
 
 

@@ -20,7 +20,14 @@ from torch_onnx_compat.caller.reach import CONTAINERS, Reach
 from torch_onnx_compat.caller.snapshot import Bindings, Contents, is_alike, is_object
 from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.join import Mismatch, join
-from torch_onnx_compat.control_flow.run.reachable import Content, Reachable, Variable, binds, variables_of_model
+from torch_onnx_compat.control_flow.run.reachable import (
+    SOURCES,
+    Content,
+    Reachable,
+    Variable,
+    binds,
+    variables_of_model,
+)
 from torch_onnx_compat.control_flow.run.refusal import refusal
 from torch_onnx_compat.control_flow.run.session import Session, current
 from torch_onnx_compat.tracing import is_tracing, without_tracing
@@ -197,6 +204,7 @@ def take_state(branches: Sequence[Any], reach: Reach | None = None, apart_from: 
     values += [pair for one in branches for pair in variables_of_model(getattr(one, "function", one))]
     reached.leave_out(value for name, value in values if name in apart_from and isinstance(value, CONTAINERS))
     reached.add(values)
+    reached.add(SOURCES)
     outside = Bindings(reach) if reach is not None else None
     if outside is not None:
         reached.add(outside.values())

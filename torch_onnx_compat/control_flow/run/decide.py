@@ -85,7 +85,7 @@ def _decide(
         session.mark("one way for every size")
         return then() if session.alternatives[key] else otherwise()
     if statement.obstacle:
-        return _example_only(session, condition, then, otherwise, statement.obstacle)
+        return _example_or_refuse(session, condition, then, otherwise, statement.obstacle)
     if key in session.conflicts:
         return _decide_by_if(session, condition, then, otherwise, session.conflicts[key], statement)
     with session.nest(session.depths_of_both, key, DEPTH_OF_BOTH):
@@ -104,7 +104,7 @@ def _decide_by_both(
     outcomes = yes, _attempt(session, otherwise, state)
     separate_results(*outcomes)
     if why := _find_obstacle(then, otherwise, outcomes):
-        return _example_only(session, condition, then, otherwise, why)
+        return _example_or_refuse(session, condition, then, otherwise, why)
     kept, lost = sort_attributes(condition, [outcome.bound for outcome in outcomes if outcome.error is None])
     for outcome in outcomes:
         outcome.value = outcome.value, tuple(outcome.bound.get(attribute, attribute.value) for attribute in kept)
@@ -124,8 +124,12 @@ def _decide_by_both(
     return value
 
 
-def _example_only(session: Session, condition: Tensor, then: Branch, otherwise: Branch, why: str) -> Any:
-    """In a search, the value of the example's branch, where something forbids running both."""
+def _example_or_refuse(session: Session, condition: Tensor, then: Branch, otherwise: Branch, why: str) -> Any:
+    """The value of the example's branch in a search, where something forbids running both.
+
+    Raises:
+        RefusedDecision: It is no search.
+    """
     if session.surveying:
         return (then if truth_now(condition) else otherwise)()
     raise refusal(f"a decision depends on the inputs, and {why}; move that out of the branch.")

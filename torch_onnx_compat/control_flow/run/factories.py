@@ -12,10 +12,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves
 
 from torch_onnx_compat.backends.wide import WIDE
-from torch_onnx_compat.control_flow.run.lifting import note_made
+from torch_onnx_compat.control_flow.run.lifting import is_constant, note_made
 from torch_onnx_compat.control_flow.run.lists import Rows
 from torch_onnx_compat.control_flow.run.session import Session, as_tensor
 from torch_onnx_compat.tracing import below_function_modes, is_tracing
@@ -92,15 +91,11 @@ def _make(session: Session, args: tuple[Any, ...], dtype: torch.dtype, device: A
     sizes = tuple(first) if isinstance(first, torch.Size) else args
     if has_varying(session, sizes) and all(_is_number(session, size) for size in sizes):
         return torch.empty(to_integers(session, sizes), dtype=dtype, device=device)
-    if isinstance(first, (list, tuple)) and (has_varying(session, first) or _is_plain(first)):
+    # torch.tensor makes the same of a list, and modes see its calls.
+    if isinstance(first, (list, tuple)) and (has_varying(session, first) or is_constant(first)):
         made: Tensor = _tensor(session, torch.tensor, first, dtype=dtype, device=device)
         return made
     return None
-
-
-def _is_plain(data: list[Any] | tuple[Any, ...]) -> bool:
-    """Whether nested lists hold numbers of Python alone: torch.tensor makes the same of them, seen by modes."""
-    return all(type(leaf) in (bool, int, float) for leaf in tree_leaves(data))
 
 
 def _is_number(session: Session, value: Any) -> bool:

@@ -63,7 +63,7 @@ class Lifting(Watcher):
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Makes a call with replaced arguments."""
-        if func is torch.tensor and not is_tracing() and len(args) == 1 and _is_constant(args[0], kwargs):
+        if func is torch.tensor and not is_tracing() and len(args) == 1 and is_constant(args[0]):
             result = self._constant(args[0], {"dtype": _dtype_of(args[0]), **kwargs})
             self._keep(result)
             return result
@@ -113,9 +113,10 @@ class Lifting(Watcher):
         return tree_map_only(Tensor, self._substitute, value) if type(value) in SUPPORTED_NODES else value
 
 
-def _is_constant(data: Any, kwargs: dict[str, Any]) -> bool:
+def is_constant(data: Any) -> bool:
+    """Whether something is a number of Python, or nested lists that hold such numbers alone."""
     leaves = tree_leaves(data) if isinstance(data, (list, tuple)) else [data]
-    return kwargs.keys() <= {"dtype", "device"} and all(type(leaf) in (bool, int, float) for leaf in leaves)
+    return all(type(leaf) in (bool, int, float) for leaf in leaves)
 
 
 def _dtype_of(data: Any) -> torch.dtype:

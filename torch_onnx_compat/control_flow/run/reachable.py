@@ -7,13 +7,17 @@ them as well.
 from __future__ import annotations
 
 import array
+import contextvars
 import dis
 import functools
 import gc
 import io
 import itertools
 import operator
+import pickle
+import queue
 import random
+import sys
 import types
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -21,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from torch_onnx_compat.caller.reach import CONTAINERS, MISSING, is_followed, values_in
@@ -135,17 +140,17 @@ class Reachable:
 
     def _enter(self, name: str, value: Any) -> Iterable[tuple[str, Any]]:
         """Notes one value; returns what lies in it, with its names."""
-        if isinstance(value, nn.Module) or is_object(value):
-            self.owners.append(value)
-            return [(f"{name}.{inner}", one) for inner, one in _parts_of(value)]
-        if isinstance(value, (*CONTAINERS, np.ndarray)):
-            self.contents.append((name, Contents.of(value)))
-            return [] if isinstance(value, np.ndarray) else [(name, item) for item in values_in(value)]
-        if isinstance(value, tuple):
-            return [(name, item) for item in values_in(value)]
         position = _position(value)
         if position is not None:
             self.contents.append((name, Position(value, position)))
+        inner = self._enter_container(name, value) if isinstance(value, (*CONTAINERS, np.ndarray)) else []
+        if isinstance(value, nn.Module) or is_object(value):  # a class of the model's may be a list, too
+            self.owners.append(value)
+            return [*inner, *((f"{name}.{part}", one) for part, one in _parts_of(value))]
+        if isinstance(value, (*CONTAINERS, np.ndarray)):
+            return inner
+        if isinstance(value, tuple):
+            return [(name, item) for item in values_in(value)]
         if isinstance(value, types.FunctionType):
             self._note_variables(value)
         if isinstance(value, _CALLABLE):
@@ -153,6 +158,10 @@ class Reachable:
         if hasattr(type(value), "__next__"):  # such as zip and enumerate, which go on where what they hold does
             return [(name, item) for item in gc.get_referents(value)]
         return self._enter_slots(name, value)
+
+    def _enter_container(self, name: str, value: Any) -> list[tuple[str, Any]]:
+        self.contents.append((name, Contents.of(value)))
+        return [] if isinstance(value, np.ndarray) else [(name, item) for item in values_in(value)]
 
     def _note_variables(self, function: types.FunctionType) -> None:
         """Notes what a function may bind: variables of functions around it, and its own attributes."""
@@ -245,16 +254,39 @@ def _position(value: Any) -> Any:
         return -1 if value.gi_frame is None else value.gi_frame.f_lasti
     if hasattr(type(value), "__next__") and hasattr(type(value), "__length_hint__"):
         return operator.length_hint(value)
-    tell = _TELL.get(type(value))
+    kind: Any = type(value)
+    tell = _tell_of(kind)
     return None if tell is None else tell(value)
 
 
-_TELL: dict[type, Callable[[Any], Any]] = {
+@functools.cache
+def _tell_of(kind: Any) -> Callable[[Any], Any] | None:
+    return next((_TELL[base] for base in kind.__mro__ if base in _TELL), None)
+
+
+_TELL: dict[Any, Callable[[Any], Any]] = {
     itertools.count: repr,
-    random.Random: random.Random.getstate,
+    type(itertools.tee(())[0]): repr if sys.version_info >= (3, 14) else lambda tee: tee.__reduce__()[2][1],
+    random.Random: pickle.dumps,
+    np.random.RandomState: pickle.dumps,
+    np.random.Generator: pickle.dumps,
+    torch.Generator: lambda source: source.get_state().numpy().tobytes(),
     array.array: array.array.tobytes,
+    memoryview: memoryview.tobytes,
+    queue.SimpleQueue: queue.SimpleQueue.qsize,
+    contextvars.ContextVar: lambda variable: id(variable.get(None)),
 }
-"""What tells how far objects are that have no length of what is left."""
+"""What tells how far objects of C are that have neither attributes nor a length of what is left.
+
+From Python 3.14 on nobody can tell of a tee, and the text of one stays the same.
+"""
+
+_python: Any = random
+SOURCES = (
+    ("Python's source of random numbers", _python._inst),
+    ("numpy's source of random numbers", np.random.mtrand._rand),
+)
+"""The sources behind the functions of modules, with what they are called."""
 
 
 @functools.cache

@@ -1,0 +1,245 @@
+"""The copy of a model that is patched and exported: the twin.
+
+Parameters share their storage with the caller's, buffers and other tensors are copied, so that nothing done to the
+twin, a forward pass included, is seen by the caller.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import threading
+from collections import OrderedDict
+from collections.abc import Collection
+from types import FunctionType, ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.parameter import is_lazy
+from torch.overrides import TorchFunctionMode
+
+from torch_onnx_compat.backends.internals.custom_operators import CustomOpDef
+from torch_onnx_compat.caller.reach import CONTAINERS, Reach, find_reach, values_in
+from torch_onnx_compat.caller.rebind import rebind_functions
+from torch_onnx_compat.caller.undo import Outside, assign, changes_its_weight, memory_of
+from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.garbage import pause_collection
+
+_WRAPPERS = {
+    "DataParallel": "module",
+    "DistributedDataParallel": "module",
+    "OptimizedModule": "_orig_mod",
+    "ultralytics.engine.model.Model": "model",
+}
+"""By class the attribute that holds the model; ultralytics' stands for its subclasses too. YOLO.eval() would train."""
+
+
+def twin_of(model: nn.Module, training: bool | None = False, reach: Reach | None = None) -> nn.Module:
+    """A structural copy of a module that shares parameter storage and nothing else.
+
+    Args:
+        model: The module.
+        training: The copy's mode; None keeps the modes that the modules are in.
+        reach: What the model's code can write to outside of the copy; looked up by default.
+
+    Raises:
+        CompatError: Something in the module cannot be copied; the message says where it is.
+    """
+    reach = find_reach(model) if reach is None else reach
+    memo = _memo_of(model, reach.written)
+    shared = {memory_of(p) for p in model.parameters()}
+    wrapped = [m for m in model.modules() if _attribute_of_wrapped(type(m)) is not None]
+    try:
+        with _CopyTensors(), pause_collection():
+            for wrapper in reversed(wrapped):  # inner ones first, so that the outer copy finds them in the memo
+                memo[id(wrapper)] = _copy(without_wrappers(wrapper), memo)
+            twin: nn.Module = _copy(model, memo)
+            _separate(twin, {id(m) for m in model.modules()}, memo)
+            functions = rebind_functions(twin, memo, lambda other: _copy_other(other, memo, reach.written))
+    except CompatError:
+        raise
+    except Exception as error:
+        raise _uncopyable(model, memo, error) from error
+    for module in twin.modules():
+        if getattr(module, "_compiled_call_impl", None) is not None:
+            module._compiled_call_impl = None
+    if training is not None:
+        twin.train(training)  # some models' own returns nothing
+    originals = {id(memo[id(p)]): p.data for p in model.parameters() if id(p) in memo}
+    owned = [
+        (p, originals.get(id(p))) for p in twin.parameters() if memory_of(p) not in shared and not p.is_inference()
+    ]
+    assign(twin, Outside(reach, functions, owned))
+    return twin
+
+
+def _separate(module: nn.Module, originals: set[int], memo: dict[int, Any]) -> None:
+    """Copies the modules inside a copy that a `__deepcopy__` of their own, or of one around them, left the caller's."""
+    done: set[int] = set()
+    waiting = [module]
+    while waiting:
+        part = waiting.pop()
+        done.add(id(part))
+        for name, child in list(part._modules.items()):
+            if child is not None and id(child) in originals:
+                child = part._modules[name] = _copy(child, memo)
+            if child is not None and id(child) not in done:
+                waiting.append(child)
+
+
+def _copy_other(module: nn.Module, memo: dict[int, Any], written: set[int]) -> nn.Module:
+    """Copies a module that a function uses and the model does not hold."""
+    memo.update({key: value for key, value in _memo_of(module, written).items() if key not in memo})
+    twin: nn.Module = _copy(module, memo)
+    return twin
+
+
+def _copy(value: Any, memo: dict[int, Any]) -> Any:
+    """copy.deepcopy, several times as fast on plain modules: most of what they hold is immutable or empty."""
+    if id(value) in memo:
+        return memo[id(value)]
+    if not isinstance(value, nn.Module) or not _is_plain(type(value)):  # type: ignore[arg-type]
+        twin = copy.deepcopy(value, memo)
+        if twin is not value or not isinstance(value, nn.Module):  # a module may say that it is its own copy
+            return twin
+    return _copy_module(value, memo)
+
+
+def _copy_module(value: nn.Module, memo: dict[int, Any]) -> nn.Module:
+    twin = type(value).__new__(type(value))
+    memo[id(value)] = twin
+    for name, attribute in vars(value).items():
+        kind = type(attribute)
+        if kind in _IMMUTABLE or (kind is tuple and all(type(item) in _IMMUTABLE for item in attribute)):
+            twin.__dict__[name] = attribute
+        elif kind in _CONTAINERS and not attribute:
+            twin.__dict__[name] = kind()
+        elif kind is list and all(type(item) in _IMMUTABLE for item in attribute):
+            twin.__dict__[name] = list(attribute)
+        elif name in _TABLES:
+            twin.__dict__[name] = kind((key, _copy(item, memo)) for key, item in attribute.items())
+        else:
+            twin.__dict__[name] = copy.deepcopy(attribute, memo)
+    # deepcopy loses them, as nn.Module restores its dictionary alone.
+    for name in _slots_of(type(value)):  # type: ignore[arg-type]
+        if hasattr(value, name):
+            object.__setattr__(twin, name, copy.deepcopy(getattr(value, name), memo))
+    return twin
+
+
+@functools.cache
+def _slots_of(kind: type) -> tuple[str, ...]:
+    """The attributes that a class keeps outside of the dictionary."""
+    slots = (vars(base).get("__slots__", ()) for base in kind.__mro__)
+    names = (name for some in slots for name in ((some,) if isinstance(some, str) else some))
+    return tuple(name for name in names if not name.startswith("__"))
+
+
+_IMMUTABLE = frozenset(
+    {type(None), bool, int, float, str, bytes, torch.dtype, torch.device, torch.Size, type, FunctionType}
+    | {ModuleType, staticmethod, classmethod, torch.jit.ScriptFunction, CustomOpDef}  # deepcopy refuses
+)
+_CONTAINERS = frozenset({dict, OrderedDict, list, set})
+_COPYING = ("__deepcopy__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__getnewargs_ex__")
+
+
+_OLD_PICKLES = (nn.modules.conv._ConvNd, nn.MultiheadAttention, nn.TransformerEncoderLayer)
+"""Classes of torch whose __setstate__ only adds what pickles of old torch versions lack."""
+
+
+@functools.cache
+def _is_plain(kind: Any) -> bool:
+    """Whether a class copies as nn.Module does, without a hook of its own."""
+    own = (base for base in kind.__mro__ if base not in (nn.Module, object, *_OLD_PICKLES))
+    return not any(name in vars(base) for base in own for name in _COPYING)
+
+
+def _memo_of(model: nn.Module, written: Collection[int]) -> dict[int, Any]:
+    """What deepcopy is to take for copies: parameters over the same storage, and locks as they are."""
+    return {**_shared_parameters(model, written), **_locks_in(model)}
+
+
+def _shared_parameters(model: nn.Module, written: Collection[int]) -> dict[int, Any]:
+    """A memo for deepcopy in which every parameter has a new Parameter over the same storage.
+
+    Parameters that forward writes to have a storage of their own: those of embeddings with `max_norm`, and those in
+    `written`, addresses of memory that an earlier run wrote to.
+    """
+    memo: dict[int, Any] = {}
+    owned = {id(m.weight) for m in model.modules() if changes_its_weight(m)}
+    for name, parameter in model.named_parameters():
+        if is_lazy(parameter):
+            raise CompatError(f"parameter {name!r} is of a lazy module and has no shape yet; run the model once.")
+        values = parameter.data  # not detach(), whose result counts its writes on the caller's parameter
+        if id(parameter) in owned or (written and memory_of(values) in written):
+            values = values.clone()
+        memo[id(parameter)] = nn.Parameter(values, requires_grad=False)
+    return memo
+
+
+_LOCKS = (type(threading.Lock()), type(threading.RLock()))
+"""They cannot be copied, and hold no value: a model may share them with its copy, which runs at another time."""
+
+
+def _locks_in(model: nn.Module) -> dict[int, Any]:
+    """A memo for deepcopy in which every lock that the modules hold stands for itself."""
+    found: dict[int, Any] = {}
+    seen: set[int] = set()
+    held = (value for module in model.modules() for name, value in vars(module).items() if name not in _TABLES)
+    waiting = [value for value in held if type(value) not in _IMMUTABLE]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, _LOCKS):
+            found[id(value)] = value
+        elif id(value) not in seen and not isinstance(value, (Tensor, nn.Module, type, ModuleType)):
+            seen.add(id(value))
+            inner = getattr(value, "__dict__", None)
+            waiting += values_in(value) if isinstance(value, (*CONTAINERS, tuple)) else ()
+            waiting += [one for one in inner.values() if type(one) not in _IMMUTABLE] if type(inner) is dict else ()
+    return found
+
+
+_TABLES = frozenset({"_modules", "_parameters", "_buffers"})
+
+
+class _CopyTensors(TorchFunctionMode):
+    """While active, deepcopy of a tensor is a detached clone; plain deepcopy refuses tensors that have a history."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is Tensor.__deepcopy__:
+            return args[0].detach().clone()
+        return func(*args, **(kwargs or {}))
+
+
+def _uncopyable(model: nn.Module, memo: dict[int, Any], error: Exception) -> CompatError:
+    """Finds the module and the attribute that deepcopy tripped over."""
+    for path, module in model.named_modules():
+        for name, value in vars(module).items():
+            if name in _TABLES:
+                continue
+            try:
+                with _CopyTensors():
+                    copy.deepcopy(value, dict(memo))
+            except Exception as cause:
+                place = f"{path}.{name}" if path else name
+                return CompatError(
+                    f"{place}: the model cannot be copied because this {type(value).__name__} cannot ({cause}); "
+                    f"remove it for the export or give its class a __deepcopy__."
+                )
+    return CompatError(f"the model cannot be copied: {type(error).__name__}: {error}.")
+
+
+def without_wrappers(module: nn.Module) -> nn.Module:
+    """The module under DataParallel, DistributedDataParallel, torch.compile and ultralytics' YOLO."""
+    while (attribute := _attribute_of_wrapped(type(module))) is not None:
+        inner = getattr(module, attribute)
+        if not isinstance(inner, nn.Module):
+            break
+        module = inner
+    return module
+
+
+def _attribute_of_wrapped(kind: type) -> str | None:
+    names = [kind.__name__, *(f"{base.__module__}.{base.__qualname__}" for base in kind.__mro__)]
+    return next((_WRAPPERS[name] for name in names if name in _WRAPPERS), None)
