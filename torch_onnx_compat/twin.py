@@ -7,10 +7,12 @@ twin, a forward pass included, is seen by the caller.
 from __future__ import annotations
 
 import copy
+import copyreg
 import functools
 import threading
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -20,7 +22,7 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat.backends.internals.custom_operators import CustomOpDef
-from torch_onnx_compat.caller.reach import CONTAINERS, Reach, find_reach, values_in
+from torch_onnx_compat.caller.reach import Reach, find_reach
 from torch_onnx_compat.caller.rebind import rebind_functions
 from torch_onnx_compat.caller.undo import Outside, assign, changes_its_weight, memory_of
 from torch_onnx_compat.errors import CompatError
@@ -47,11 +49,11 @@ def twin_of(model: nn.Module, training: bool | None = False, reach: Reach | None
         CompatError: Something in the module cannot be copied; the message says where it is.
     """
     reach = find_reach(model) if reach is None else reach
-    memo = _memo_of(model, reach.written)
+    memo = _shared_parameters(model, reach.written)
     shared = {memory_of(p) for p in model.parameters()}
     wrapped = [m for m in model.modules() if _attribute_of_wrapped(type(m)) is not None]
     try:
-        with _CopyTensors(), pause_collection():
+        with _CopyTensors(), _share_locks(), pause_collection():
             for wrapper in reversed(wrapped):  # inner ones first, so that the outer copy finds them in the memo
                 memo[id(wrapper)] = _copy(without_wrappers(wrapper), memo)
             twin: nn.Module = _copy(model, memo)
@@ -90,7 +92,7 @@ def _separate(module: nn.Module, originals: set[int], memo: dict[int, Any]) -> N
 
 def _copy_other(module: nn.Module, memo: dict[int, Any], written: set[int]) -> nn.Module:
     """Copies a module that a function uses and the model does not hold."""
-    memo.update({key: value for key, value in _memo_of(module, written).items() if key not in memo})
+    memo.update({key: value for key, value in _shared_parameters(module, written).items() if key not in memo})
     twin: nn.Module = _copy(module, memo)
     return twin
 
@@ -155,11 +157,6 @@ def _is_plain(kind: Any) -> bool:
     return not any(name in vars(base) for base in own for name in _COPYING)
 
 
-def _memo_of(model: nn.Module, written: Collection[int]) -> dict[int, Any]:
-    """What deepcopy is to take for copies: parameters over the same storage, and locks as they are."""
-    return {**_shared_parameters(model, written), **_locks_in(model)}
-
-
 def _shared_parameters(model: nn.Module, written: Collection[int]) -> dict[int, Any]:
     """A memo for deepcopy in which every parameter has a new Parameter over the same storage.
 
@@ -179,25 +176,28 @@ def _shared_parameters(model: nn.Module, written: Collection[int]) -> dict[int, 
 
 
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
-"""They cannot be copied, and hold no value: a model may share them with its copy, which runs at another time."""
 
 
-def _locks_in(model: nn.Module) -> dict[int, Any]:
-    """A memo for deepcopy in which every lock that the modules hold stands for itself."""
-    found: dict[int, Any] = {}
-    seen: set[int] = set()
-    held = (value for module in model.modules() for name, value in vars(module).items() if name not in _TABLES)
-    waiting = [value for value in held if type(value) not in _IMMUTABLE]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, _LOCKS):
-            found[id(value)] = value
-        elif id(value) not in seen and not isinstance(value, (Tensor, nn.Module, type, ModuleType)):
-            seen.add(id(value))
-            inner = getattr(value, "__dict__", None)
-            waiting += values_in(value) if isinstance(value, (*CONTAINERS, tuple)) else ()
-            waiting += [one for one in inner.values() if type(one) not in _IMMUTABLE] if type(inner) is dict else ()
-    return found
+def _reduce_to_name(lock: Any) -> str:
+    """A reduction that is a text says that an object is a global one, which copies share."""
+    return type(lock).__name__
+
+
+@contextmanager
+def _share_locks() -> Iterator[None]:
+    """While active, deepcopy takes a lock for its own copy.
+
+    Locks cannot be copied, and hold no value: a model may share them with its copy, which runs at another time.
+    """
+    table = copyreg.dispatch_table
+    before = {kind: table[kind] for kind in _LOCKS if kind in table}
+    table.update(dict.fromkeys(_LOCKS, _reduce_to_name))
+    try:
+        yield
+    finally:
+        for kind in _LOCKS:
+            table.pop(kind, None)
+        table.update(before)
 
 
 _TABLES = frozenset({"_modules", "_parameters", "_buffers"})
@@ -219,7 +219,7 @@ def _uncopyable(model: nn.Module, memo: dict[int, Any], error: Exception) -> Com
             if name in _TABLES:
                 continue
             try:
-                with _CopyTensors():
+                with _CopyTensors(), _share_locks():
                     copy.deepcopy(value, dict(memo))
             except Exception as cause:
                 place = f"{path}.{name}" if path else name

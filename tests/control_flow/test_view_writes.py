@@ -55,6 +55,30 @@ def rows_of_two(x):
     return out, total
 
 
+def item_read_after_its_owner(x):
+    """An item has what is written to its owner, and to another item of the same number."""
+    out, total = x.clone(), torch.zeros(4)
+    for i in range(x.size(0)):
+        row, same = out[i], out[i]
+        row.clamp_(max=LIMIT)
+        total = total + same
+        out.mul_(0.5)
+        total = total + row
+        out[i] = out[i].clamp(min=-LIMIT)
+        total = total + same * 2
+    return out, total
+
+
+def owner_and_view_written(x):
+    out, total = x.t().clone(), torch.zeros(4)
+    for i in range(x.size(0)):
+        out.mul_(2.0)
+        out.t()[i].clamp_(max=LIMIT)
+        out.view(-1)[0].clamp_(min=-LIMIT)
+        total = total + x[i]
+    return out, total
+
+
 def in_a_branch(x):
     out, total = x.clone(), torch.zeros(4)
     for i in range(x.size(0)):
@@ -129,6 +153,7 @@ class Kept(nn.Module):
 
 MODELS = [
     *(item_clamped, part_of_item_clamped, column_clamped, slice_of_one_clamped, rows_of_two, in_a_branch, doubling),
+    *(item_read_after_its_owner, owner_and_view_written),
     *(while_values_say, after_an_exit, after_a_break, after_several_exits, Kept()),
 ]
 

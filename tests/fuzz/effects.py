@@ -242,6 +242,34 @@ WRITES = (
 )
 """Writes through items and views, in rounds that values end."""
 
+LEAVING = (
+    "n = {a}.sum() * 0\nfor f in flags:\n    try:\n        if f > 100:\n            continue\n        n = n + 1\n"
+    "    finally:\n        n = n * 2 + f.clamp(min=50)\n{v} = {a} + n",
+    "n = {b}.sum() * 0\nfor row, f in zip({a}, flags):\n    try:\n        if f > 100:\n            break\n"
+    "        n = n + row.sum()\n    finally:\n        n = n - f.clamp(min=50)\n{v} = {b} * n",
+    "n, i = 0, 0\nwhile i < 3:\n    try:\n        if flags[i] > 100:\n            continue\n        n = n + i\n"
+    "    finally:\n        i = i + 1\n{v} = {a} * n + i",
+)
+"""Rounds that leave a try with a finally."""
+
+HELD = tuple(
+    f"{begins}\nif {{flag}}:\n    {first}\nelse:\n    {second}\n{{v}} = {{a}} + {held}"
+    for held, begins in (
+        ("self.buf", "kept = self.buf"),
+        ("GLOBAL.t", "GLOBAL.set({b}[0].clone())"),
+        ("k.t", "k = Data({b}[1].clone(), 2)"),
+        ("d['p']", "d = {{'p': {a}[2].clone()}}"),
+    )
+    for first, second in (
+        (f"{held} += 1", f"{held} = {held} - 2"),
+        (f"{held} = {held} - 2", f"{held}.mul_(3)"),
+        (f"{held}[1] = 3.0", f"{held} = {{a}}[0]"),
+        (f"t = {held}\n    t += 1", f"{held} = {held} * 2"),
+        (f"{held}.copy_({{a}}[0])\n    {held} = {held} * 3", f"{held} = {held} - 2\n    {held}.add_(1)"),
+    )
+)
+"""What an object holds: one branch writes to it, and the other one puts something else in its place."""
+
 HELPERS = """import array
 import functools
 import io
@@ -346,7 +374,7 @@ class Model(nn.Module):
     def forward(self, x, flags):
 """
 
-ALL = (*CONSTRUCTS, *EFFECTS, *TWICE, *WRITES)
+ALL = (*CONSTRUCTS, *EFFECTS, *TWICE, *WRITES, *LEAVING, *HELD)
 
 
 def make_effects(seed: int) -> Program:

@@ -28,7 +28,7 @@ for _probe in own_probes():
 ALIKE = {"Conv", "ConvTranspose", "MaxPool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "Max", "Min", "Pad"}
 ALIKE |= {"Gather", "GatherElements", "GatherND", "RoiAlign"}
 ALIKE |= {"ReduceMax", "ReduceMin", "ReduceProd", "ReduceSum", "InstanceNormalization", "MatMul", "Mul", "Softmax"}
-ALIKE |= {"Div"}
+ALIKE |= {"Div", "Reshape"}
 ALIKE |= {"GRU", "LSTM", "RNN", "Gemm"}
 TOLERANCE = (1e-4, 1e-4)
 
@@ -73,11 +73,12 @@ CONDITIONS = {
         Row("AveragePool", "wrong", {"rank": 3}),
         Row("AveragePool", "refused", {"after": "Pad"}),
     ],
-    "GRU": [Row("GRU", "wrong", {"omitted": "yes"})],
+    "GRU": [Row("GRU", "wrong", {"omitted": "yes"}), Row("GRU", "wrong", {"state": "zeros"})],
     "Gemm": [Row("Gemm", "wrong", {"input.2": "absent", "alpha": {"not": [1.0]}})],
-    "LSTM": [Row("LSTM", "wrong", {"omitted": "yes"})],
+    "LSTM": [Row("LSTM", "wrong", {"omitted": "yes"}), Row("LSTM", "wrong", {"state": "zeros"})],
     "ReduceL2": [Row("ReduceL2", "wrong", {"keepdims.written": "no"})],
     "ReduceSum": [Row("ReduceSum", "wrong", {"keepdims.written": "no"})],
+    "Reshape": [Row("Reshape", "wrong", {"copies": "regrouped"})],
     "Resize": [
         Row("Resize", "wrong", {"input.2": "constant"}),
         Row("Resize", "wrong", {"input.3": "constant"}),

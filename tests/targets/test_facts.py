@@ -390,3 +390,78 @@ def test_groups(shape, scale, epsilon, groups):
     text += f" float[2] b = {{0, 0}}> {{ h = Reshape(x, s)  n = InstanceNormalization{epsilon}(h, a, b)"
     assert facts(f"{text}  y = Reshape(n, back) }}", 1)["groups"] == groups
     assert facts(f"{text}  y = Relu(n) }}", 1)["groups"] == "no"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "name"),
+    [
+        ("0, 0, -1, 2", "0, 0, 0, -1", "regrouped"),
+        ("0, 3, -1, 2", "0, 0, -1", "regrouped"),
+        ("0, 0, -1, 2", "0, 0, -1", "given"),
+        ("0, 0, -1, 2", "-1, 4", "given"),
+    ],
+)
+def test_what_a_reshape_copies(first, second, name):
+    text = f"""g (float[n, 3, 8] x) => (float[N] y)
+    <int64[{first.count(",") + 1}] s = {{{first}}}, int64[{second.count(",") + 1}] t = {{{second}}}>
+    {{ u = Reshape(x, s)  y = Reshape(u, t) }}"""
+    assert (facts(text, 0)["copies"], facts(text, 1)["copies"]) == ("given", name)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "kind", "name"),
+    [
+        ("y = Shape(x)", "int64[2]", "output"),
+        ("s = Shape(x)  y = Concat<axis=0>(s, one)", "int64[3]", "output"),
+        ("s = Shape(x)  y = Cast<to=1>(s)", "float[2]", "inner"),
+        ("s = Shape(x)  y = Reshape(x, s)", "float[n, 3]", "inner"),
+        ("s = Shape(x)  t = Add(s, one)  y = Reshape(x, t)", "float[n, 3]", "inner"),
+    ],
+)
+def test_whether_the_model_yields_its_sizes(nodes, kind, name):
+    text = f"""<ir_version: 8, opset_import: ["" : 18]> g (float[n, 3] x) => ({kind} y)
+    <int64[1] one = {{1}}> {{ {nodes} }}"""
+    model = ir.from_onnx_text(text)
+    infer_model(model)
+    assert node_facts(model.graph[0], 18)["result"] == name
+
+
+@pytest.mark.parametrize(
+    ("axes", "states", "layout", "sizes"),
+    [("t, 2", "", 0, "fixed"), ("4, b", ", , , h", 0, "dynamic"), ("4, t", "", 1, "fixed"), ("b, 4", "", 1, "dynamic")],
+)
+def test_state_and_batch_of_a_recurrent_operator(axes, states, layout, sizes):
+    found = facts(f"""g (float[{axes}, 3] x, float[1, 5, 3] w, float[1, 5, 5] r, float[1, b, 5] h)
+    => (float[k, l, m, n] y) {{ y = RNN<hidden_size = 5, layout = {layout}>(x, w, r{states}) }}""")
+    assert (found["sizes"], found["state"]) == (sizes, "given" if states else "absent")
+
+
+STATES = """g (float[4, 2, 3] x, float[COUNT, 5, 3] w, float[COUNT, 5, 5] r, float[COUNT, 2, 5] h) => (float[4, 2, m] y)
+<int64[1] one = {1}, int64[3] joined = {0, 0, -1}, float[COUNT, 2, 5] z = {ZEROS}> { BODY }"""
+
+
+@pytest.mark.parametrize(
+    ("body", "state", "frame"),
+    [
+        ("a, b = RNN<hidden_size = 5>(x, w, r, , , h)  y = Squeeze(a, one)", "given", "torch's"),
+        ("a, b = RNN<hidden_size = 5>(x, w, r, , , z)  y = Squeeze(b, one)", "zeros", "other"),
+        ("a = RNN<hidden_size = 5>(x, w, r)  c = Relu(a)  y = Squeeze(c, one)", "absent", "other"),
+        (
+            "a = RNN<hidden_size = 5, direction = 'bidirectional'>(x, w, r, , , z)"
+            "  t = Transpose<perm = [0, 2, 1, 3]>(a)  y = Reshape(t, joined)",
+            "zeros",
+            "torch's",
+        ),
+        (
+            "a = RNN<hidden_size = 5, direction = 'bidirectional'>(x, w, r, , , z)"
+            "  t = Transpose<perm = [2, 0, 1, 3]>(a)  y = Reshape(t, joined)",
+            "zeros",
+            "other",
+        ),
+    ],
+)
+def test_what_stands_around_a_recurrent_operator(body, state, frame):
+    count = 2 if "bidirectional" in body else 1
+    text = STATES.replace("ZEROS", ", ".join(["0"] * 10 * count)).replace("COUNT", str(count))
+    found = facts(text.replace("BODY", body.replace("'", '"')))
+    assert (found["state"], found["frame"]) == (state, frame)

@@ -11,13 +11,10 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
+from torch_onnx_compat.graph.facts.special import SHAPES
 from torch_onnx_compat.session import open_session
 
 Array = npt.NDArray[Any]
-
-
-SHAPES = {"Expand": (1,), "Reshape": (1,), "Resize": (3,), "Slice": (1, 2)}
-"""The inputs of whole numbers that torch computes from the shapes of other tensors."""
 
 
 @dataclass(frozen=True)
@@ -208,6 +205,34 @@ def prepend_reshape(probe: Probe) -> Probe:
     graph.value_info.append(onnx.helper.make_tensor_value_info("h", onnx.TensorProto.FLOAT, x.shape))
     graph.input[0].CopyFrom(onnx.helper.make_tensor_value_info("x0", onnx.TensorProto.FLOAT, rows.shape))
     return Probe(f"{probe.name}_viewed", model, {**probe.feeds, "x0": rows}, 1)
+
+
+def cast_result(probe: Probe) -> Probe:
+    """The node, of whole numbers, before a Cast to float32: some engines hold sizes in a type that no output has."""
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph = model.graph
+    (whole,) = graph.output
+    inner = onnx.ValueInfoProto()
+    inner.CopyFrom(whole)
+    graph.value_info.append(inner)
+    graph.node.append(onnx.helper.make_node("Cast", [whole.name], ["cast"], to=onnx.TensorProto.FLOAT))
+    whole.name, whole.type.tensor_type.elem_type = "cast", onnx.TensorProto.FLOAT
+    return Probe(f"{probe.name}_cast", model, probe.feeds, probe.position)
+
+
+def size_by_itself(probe: Probe) -> Probe:
+    """A Resize of an image, whose sizes the file does not tell, to twice its height and width, as torch writes it."""
+    model = onnx.ModelProto()
+    model.CopyFrom(probe.model)
+    graph = model.graph
+    graph.initializer.append(onnx.numpy_helper.from_array(np.array([1, 1, 2, 2]), "factors"))
+    make = onnx.helper.make_node
+    nodes = [make("Shape", ["x0"], ["shape"]), make("Mul", ["shape", "factors"], ["sizes"]), *graph.node]
+    nodes[-1].input[:] = ["x0", "", "", "sizes"]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    return Probe(f"{probe.name}_sized", model, probe.feeds, 2)
 
 
 def divide_by_norm(probe: Probe, how: str) -> Probe:

@@ -18,6 +18,7 @@ from torch_onnx_compat.engines.engine import Engine
 from torch_onnx_compat.engines.probe_contexts import (
     Probe,
     add_reader,
+    cast_result,
     divide_by_norm,
     embed_as_scores,
     embed_in_attention,
@@ -30,6 +31,7 @@ from torch_onnx_compat.engines.probe_contexts import (
     prepend_pad,
     prepend_reshape,
     read_shapes,
+    size_by_itself,
     sum_products,
 )
 from torch_onnx_compat.graph.schema import find
@@ -52,11 +54,13 @@ _ROUNDED = frozenset({"test_dynamicquantizelinear", "test_nonmaxsuppression_iou_
 
 _CONTEXTS: Mapping[str, Callable[..., Probe]] = {
     "attends": lambda probe, how=True: embed_in_attention(probe) if how is True else embed_as_scores(probe, how),
+    "cast": cast_result,
     "gates": multiply_result,
     "grouped": embed_in_group_norm,
     "inside": make_inside,
     "norm": divide_by_norm,
     "padded": prepend_pad,
+    "sized": size_by_itself,
     "summing": sum_products,
     "viewed": prepend_reshape,
 }

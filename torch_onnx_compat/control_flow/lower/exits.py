@@ -17,7 +17,7 @@ import ast
 from collections.abc import Callable, Sequence
 
 from torch_onnx_compat.control_flow.find.source import Unrewritable
-from torch_onnx_compat.control_flow.find.syntax import blocks, copy_tree, exits, terminates
+from torch_onnx_compat.control_flow.find.syntax import SCOPES, blocks, copy_tree, exits, terminates
 from torch_onnx_compat.control_flow.lower.expressions import RUNTIME, runtime_call, set_location, thunk
 
 EXITS = (ast.Return, ast.Break, ast.Continue)
@@ -49,6 +49,25 @@ def note_exits(stmt: ast.stmt, own_name: Callable[[str, ast.stmt], str]) -> list
     for kind, flag in notes.flags.items():
         leaving = ast.Return(ast.Name(value, ast.Load())) if kind is ast.Return else kind()
         out.append(_decision(ast.Name(flag, ast.Load()), [set_location(leaving, stmt)], stmt))
+    return out
+
+
+def jump_behind_finally(block: Sequence[ast.stmt], own_name: Callable[[str, ast.stmt], str]) -> list[ast.stmt]:
+    """The body of a loop in which no break or continue leaves a try with a finally, which would change names after it.
+
+    Args:
+        block: The statements.
+        own_name: As of `note_exits`.
+    """
+    out: list[ast.stmt] = []
+    for stmt in block:
+        if isinstance(stmt, (*SCOPES, ast.For, ast.While)) or not exits([stmt], (ast.Break, ast.Continue)):
+            out.append(stmt)
+            continue
+        made = copy_tree(stmt)
+        for inner in blocks(made):
+            inner[:] = jump_behind_finally(inner, own_name)
+        out += note_exits(made, own_name) if isinstance(made, ast.Try) and made.finalbody else [made]
     return out
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from torch_onnx_compat.control_flow.find.source import Unrewritable
 from torch_onnx_compat.control_flow.find.syntax import SCOPES, copy_tree, exits, walk_scope
+from torch_onnx_compat.control_flow.lower.exits import jump_behind_finally
 from torch_onnx_compat.control_flow.lower.expressions import runtime_call, set_location
 from torch_onnx_compat.control_flow.lower.facts import (
     Scope,
@@ -49,6 +50,10 @@ class LoopForm:
 
     def fresh_name(self, kind: str, at: ast.stmt) -> str:
         """A name that is not in use yet."""
+        raise NotImplementedError
+
+    def own_name(self, kind: str, at: ast.stmt) -> str:
+        """A fresh name of a variable of the function."""
         raise NotImplementedError
 
     def inside_loop(self) -> AbstractContextManager[None]:
@@ -87,6 +92,7 @@ class LoopForm:
             returns = _ReturnsToBreaks(self.fresh_name("loop", stmt))
             body, start, leaving = returns.visit_body(body), [returns.begin(stmt)], returns.leave(stmt)
             live = live | {returns.flag, returns.value}
+        body = jump_behind_finally(body, self.own_name)
         if isinstance(stmt, ast.For):
             body.insert(0, set_location(ast.Assign([stmt.target], ast.Name(ITEM, ast.Load())), stmt))
         tested = loads(stmt.test) if isinstance(stmt, ast.While) else set()

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from torch import Tensor
 from torch.multiprocessing.reductions import StorageWeakRef
@@ -40,12 +40,32 @@ class WriteListener(Protocol):
         """A call with these arguments has returned this."""
 
 
-class Item(NamedTuple):
-    """A part of a tensor, which in Python is a view and in the file a copy."""
+@dataclass(eq=False)
+class Item:
+    """A part of a tensor, which in Python is a view and in the file a copy: either is written where the other was."""
 
     owner: Tensor
-    put: Callable[[], None]
+    write_owner: Callable[[], None]
     """Writes into the owner what the item has."""
+    write_item: Callable[[], None]
+    """Writes into the item what the owner has."""
+    version: Callable[[], int]
+    """How often the owner was written to."""
+
+    def __post_init__(self) -> None:
+        self._known = self.version()
+
+    def put(self) -> None:
+        """Brings the owner up to date."""
+        self.write_owner()
+        self._known = self.version()
+
+    def renew(self) -> None:
+        """Brings the item up to date, if the owner was written to."""
+        if self.version() != self._known:
+            with pause_watch():
+                self.write_item()
+            self._known = self.version()
 
 
 @dataclass
@@ -88,18 +108,17 @@ class Aliases:
     def note_item(self, made: Tensor, item: Item) -> None:
         """Notes that a tensor is an item of another one.
 
-        Only what a branch writes to the owner puts an item out of date: other writes are made in every run, and the
-        proof sees them. The item is often read after a write to another item, and is right then. What is written to
-        the item is put into the owner; where a branch does that, who reads the owner is refused.
+        The two are brought up to date where the other was written to; where a branch writes to one of them, who reads
+        the other is refused.
         """
         self.note(made, [item.owner])
         number = self._number(made)
         if number is not None:
             self._items[number] = item
 
-    def items_among(self, tensors: Iterable[Tensor]) -> list[Item]:
-        """The items of which some tensors are, or are views."""
-        numbers = dict.fromkeys(map(self._number, tensors)) if self._items else ()
+    def items_among(self, tensors: Callable[[], Iterable[Tensor]]) -> list[Item]:
+        """The items of which some tensors are, or are views; the tensors are found if there are items at all."""
+        numbers = dict.fromkeys(map(self._number, tensors())) if self._items else ()
         return [self._items[number] for number in numbers if number in self._items]
 
     def note_original(self, copy: Tensor, tensor: Tensor) -> None:
@@ -278,11 +297,11 @@ def stand_for(made: T, sides: Iterable[Any], mark: str | None = None) -> T:
     return made
 
 
-def note_item(made: Tensor, owner: Tensor, put: Callable[[], None]) -> None:
+def note_item(made: Tensor, item: Item) -> None:
     """Notes that a tensor is an item of another one, which in Python is a view of it and in the file a copy."""
     aliases = _current.get()
     if aliases is not None:
-        aliases.note_item(made, Item(owner, put))
+        aliases.note_item(made, item)
 
 
 def copy_of(tensor: Tensor) -> Tensor:

@@ -102,12 +102,12 @@ def _decide_by_both(
     if isinstance(yes.error, RefusedDecision) and session.depths_of_both[key[:2]] > 1:
         raise yes.error  # each level would try its other branch too
     outcomes = yes, _attempt(session, otherwise, state)
-    separate_results(*outcomes)
     if why := _find_obstacle(then, otherwise, outcomes):
         return _example_or_refuse(session, condition, then, otherwise, why)
     kept, lost = sort_attributes(condition, [outcome.bound for outcome in outcomes if outcome.error is None])
     for outcome in outcomes:
         outcome.value = outcome.value, tuple(outcome.bound.get(attribute, attribute.value) for attribute in kept)
+    separate_results(*outcomes)
     if session.surveying and by_size:
         _compare(session, key, *outcomes)
     try:

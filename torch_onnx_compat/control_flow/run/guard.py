@@ -25,7 +25,7 @@ from torch_onnx_compat.control_flow.run.aliases import (
 )
 from torch_onnx_compat.control_flow.run.belongings import Attribute, State, take_state
 from torch_onnx_compat.control_flow.run.branch import restore_variables
-from torch_onnx_compat.control_flow.run.lifting import is_replacement, present
+from torch_onnx_compat.control_flow.run.lifting import original_of, present
 from torch_onnx_compat.control_flow.run.refusal import refusal
 from torch_onnx_compat.control_flow.run.session import as_tensor, current
 from torch_onnx_compat.inputs import tree
@@ -63,8 +63,11 @@ class WriteLog(Watcher):
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Saves the tensor that the call overwrites, then makes the call."""
+        aliases = present_aliases()
+        for item in aliases.items_among(lambda: tree.tensors_in((args, kwargs))):
+            item.renew()
         targets = targets_of(func, args, kwargs)
-        items = present_aliases().items_among(targets)
+        items = aliases.items_among(lambda: targets)
         for target in (*targets, *(item.owner for item in items)):
             self._save(target)
         result = self.pass_on(func, args, kwargs)
@@ -82,18 +85,18 @@ class WriteLog(Watcher):
         own = {id(tensor) for tensor in kept}
 
         def copy(leaf: Any) -> Any:
-            is_written = isinstance(leaf, Tensor) and id(leaf) not in own and id(root_of(leaf)) in self.saved
+            is_written = isinstance(leaf, Tensor) and id(leaf) not in own and id(_owner_of(leaf)) in self.saved
             return copy_of(leaf) if is_written else leaf
 
         return tree.map_leaves(value, copy) if self.saved else value
 
     def _save(self, target: Tensor) -> None:
-        root = root_of(target)
-        if id(root) in self._made or id(root) in self.saved:
+        root, owner = root_of(target), _owner_of(target)
+        if id(root) in self._made or id(owner) in self.saved:
             return
-        if not is_replacement(root):  # of one, the loop looks at the original
+        if root is owner:  # of what replaces it in a round, the loop looks at the original
             self.check_write(target)
-        self.saved[id(root)] = (root, copy_of(root))
+        self.saved[id(owner)] = (owner, copy_of(owner))
 
     def check_write(self, target: Tensor) -> None:
         """Raises if the file cannot hold a write to a tensor from outside."""
@@ -121,6 +124,11 @@ def _memory(tensor: Tensor) -> int:
 def root_of(tensor: Tensor) -> Tensor:
     """The tensor that a tensor is a view of, or the tensor itself."""
     return tensor._base if tensor._is_view() and tensor._base is not None else tensor
+
+
+def _owner_of(tensor: Tensor) -> Tensor:
+    """The tensor that a tensor is a view of, by the name that it has outside of the function that is being lifted."""
+    return original_of(root_of(tensor))
 
 
 def refuse_shared(target: Tensor) -> None:

@@ -139,9 +139,10 @@ def depth_of_lifting() -> int:
     return len(_active)
 
 
-def is_replacement(tensor: Tensor) -> bool:
-    """Whether a tensor replaces one from outside in a function that is being lifted."""
-    return any(lifting.original_of(tensor) is not tensor for lifting in _active)
+def original_of(tensor: Tensor) -> Tensor:
+    """The tensor from outside that a tensor replaces in the function that is being lifted, or the tensor itself."""
+    found: Tensor = _active[-1].original_of(tensor) if _active else tensor
+    return found
 
 
 def note_made(tensors: Iterable[Tensor]) -> None:

@@ -11,12 +11,12 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.control_flow.lower.loop_form import ITEM
-from torch_onnx_compat.control_flow.run.aliases import note_item
+from torch_onnx_compat.control_flow.run.aliases import Item, note_item
 from torch_onnx_compat.control_flow.run.belongings import Attribute
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten, unflatten
 from torch_onnx_compat.control_flow.run.guard import WriteLog, attempt
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
-from torch_onnx_compat.control_flow.run.lifting import Lifting, Table
+from torch_onnx_compat.control_flow.run.lifting import Lifting, Table, present
 from torch_onnx_compat.control_flow.run.lists import AppendLog, RowStacker
 from torch_onnx_compat.control_flow.run.number_kinds import is_number
 from torch_onnx_compat.control_flow.run.session import Session, as_tensor
@@ -90,10 +90,14 @@ class ItemPicker(Watcher):
         return None
 
     def _item(self, tensor: Tensor, axis: int, number: Tensor, index: tuple[Any, ...]) -> Tensor:
-        """An item, or a part of it; it is a copy, and what is written to it comes into the tensor by a call."""
+        """An item, or a part of it; it is a copy, which is held equal to what it is a part of."""
         row = self._select(tensor, axis, number)
         found: Tensor = row[index] if index else row
-        note_item(found, tensor, partial(_put, tensor, axis, number, row))
+
+        def take() -> None:
+            row.copy_(self._select(tensor, axis, number))
+
+        note_item(found, Item(tensor, partial(_put, tensor, axis, number, row), take, lambda: present(tensor)._version))
         return found
 
 

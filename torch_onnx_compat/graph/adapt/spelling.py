@@ -12,7 +12,7 @@ import onnx_ir as ir
 from torch_onnx_compat.graph import schema
 from torch_onnx_compat.graph.adapt.alternatives import alternative
 from torch_onnx_compat.graph.builder import Builder
-from torch_onnx_compat.graph.facts.special import RECURRENT, WRITTEN
+from torch_onnx_compat.graph.facts.special import RECURRENT, STATE, WRITTEN
 from torch_onnx_compat.graph.opset.lowering import Outputs, attribute, input_at
 
 
@@ -35,6 +35,16 @@ def name_every_output(op: Builder, node: ir.Node) -> Outputs:
     return op.node(node.op_type, node.inputs, dict(node.attributes), count)
 
 
+@alternative(*RECURRENT)
+def leave_zeros_out(op: Builder, node: ir.Node) -> Outputs:
+    """Gives no initial state where it is zeros."""
+    states = node.inputs[STATE : STATE + 2]
+    numbers = [op.numbers(value) for value in states if value is not None]
+    if not numbers or any(given is None or given.any() for given in numbers):
+        return None
+    return op.clone(node, [*node.inputs[:STATE], None, None][: len(node.inputs)])
+
+
 @alternative("Gemm")
 def add_zeros(op: Builder, node: ir.Node) -> Outputs:
     """Adds zeros where the third input is absent."""
@@ -46,3 +56,13 @@ def add_zeros(op: Builder, node: ir.Node) -> Outputs:
         return None
     width = sizes[0] if attribute(node, "transB", 0) else sizes[1]
     return op.clone(node, [a, b, op.constant(np.zeros(width), op.dtype(a))], beta=1.0)
+
+
+@alternative("Reshape")
+def part_reshapes(op: Builder, node: ir.Node) -> Outputs:
+    """Puts an Identity between two Reshapes, which an engine would merge into the second."""
+    x, shape = node.inputs[:2]
+    before = x.producer() if x is not None else None
+    if x is None or shape is None or before is None or before.op_type != "Reshape":
+        return None
+    return op.clone(node, [op.Identity(x), shape])

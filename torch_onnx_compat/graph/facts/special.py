@@ -15,6 +15,8 @@
 * shapes, of an elementwise operator: equal; broadcast where one input has the result's shape; mutual where none has;
 * slope, of a PRelu: one, channel (C, 1, ...) or other;
 * rank.out, of a Reshape: the result's rank;
+* copies, of a Reshape: regrouped where its 0 copies a size that another Reshape, which it alone reads, gives an axis;
+  else given;
 * parts, of a Split: even or uneven;
 * axis, of a DFT: also where it is a constant input;
 * axes, of a ReduceX, Squeeze or Unsqueeze: also where they are an input;
@@ -24,7 +26,13 @@
 * keepdims.written, of a ReduceX, mode.written, of a Resize, upper.written, of a Trilu, and sampling_ratio.written, of a
   RoiAlign: yes where the attribute is written, no where its default is meant, for which some parsers take another one;
 * omitted, of an LSTM, GRU or RNN: yes where an output has no name, no where all have one, as in torch's files;
-* sizes, of an EyeLike: fixed where those of its input are known, else dynamic;
+* result, of a Shape, a Size or a Cast to whole numbers: output where the model yields these, or what is made of them
+  one by one; else inner;
+* sizes, of an EyeLike or a Resize: fixed where those of its input are known, else dynamic; of an LSTM, GRU or RNN the
+  size of the batch;
+* state, of an LSTM, GRU or RNN: absent where it has no initial one, zeros where that is constant zeros, else given;
+* frame, of an LSTM, GRU or RNN: torch's where nothing is read but the first output, and that only by what joins the
+  directions in torch's files, a Squeeze, or a Transpose and a Reshape; else other;
 * types, of a Pow: equal where base and exponent have one element type, else mixed.
 """
 
@@ -33,6 +41,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import onnx_ir as ir
 
 from torch_onnx_compat.graph.constants import constant_tensor
@@ -57,9 +66,15 @@ _KEEP_PLACES |= {"Transpose", "Where"}
 _REDUCTIONS = ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare")
 RECURRENT = {"GRU": 2, "LSTM": 3, "RNN": 2}
 """Recurrent operators, and how many outputs each of them has."""
+STATE = 5
+"""The input of each of them that has the initial state, or its first part."""
+_SIZED = frozenset({"EyeLike", "Resize", *RECURRENT})
 WRITTEN = {"Resize": "mode", "RoiAlign": "sampling_ratio", "Trilu": "upper"}
 WRITTEN |= {f"Reduce{kind}": "keepdims" for kind in _REDUCTIONS}
 """Attributes for whose default some parsers take another value than ONNX's."""
+SHAPES = {"Expand": (1,), "Reshape": (1,), "Resize": (3,), "Slice": (1, 2)}
+"""The inputs of whole numbers that torch computes from the shapes of other tensors."""
+_WHOLE = frozenset({ir.DataType.INT64, ir.DataType.INT32, None})
 _FAR = 12
 """Nodes that a search goes back, at most."""
 
@@ -71,6 +86,8 @@ def special_facts(node: ir.Node, given: list[ir.Value]) -> dict[str, Any]:
         facts |= _shapes([value.shape for value in given])
     if node.op_type in WRITTEN:
         facts |= _written(node, WRITTEN[node.op_type])
+    if node.op_type in _SIZED:
+        facts |= _sizes(node)
     special = _SPECIAL.get(node.op_type)
     return {**facts, **(special(node) if special else {})}
 
@@ -211,6 +228,20 @@ def _slice(node: ir.Node) -> dict[str, Any]:
     return {"after": "Reshape" if _selects_from_view(node) else "other", **_step(node)}
 
 
+def _copies(node: ir.Node) -> dict[str, Any]:
+    before, sizes = _made_by(node.inputs[0], "Reshape"), constant_tensor(node.inputs[1])
+    if before is None or sizes is None or len(before.outputs[0].uses()) > 1 or _takes_zeros(node):
+        return {"copies": "given"}
+    given = constant_tensor(before.inputs[1])
+    kept = () if given is None or _takes_zeros(before) else np.flatnonzero(given.numpy() == 0)
+    return {"copies": "given" if set(np.flatnonzero(sizes.numpy() == 0)) <= set(kept) else "regrouped"}
+
+
+def _takes_zeros(node: ir.Node) -> bool:
+    """Whether a 0 in the shape of a Reshape is a size of 0."""
+    return "allowzero" in node.attributes and bool(node.attributes["allowzero"].as_int())
+
+
 def _selects_from_view(node: ir.Node) -> bool:
     waiting, seen = [node.inputs[0]], 0
     while waiting and seen < _FAR:
@@ -294,11 +325,52 @@ def _omitted(node: ir.Node) -> dict[str, Any]:
     return {"omitted": "no" if named == RECURRENT[node.op_type] else "yes"}
 
 
+def _result(node: ir.Node) -> dict[str, Any]:
+    waiting, seen = list(node.outputs), set(node.outputs)
+    if waiting[0].dtype not in _WHOLE:
+        return {}
+    while waiting:
+        value = waiting.pop()
+        if value.is_graph_output():
+            return {"result": "output"}
+        for reader, index in value.uses():
+            if index not in SHAPES.get(reader.op_type, ()):
+                found = [one for one in reader.outputs if one.dtype in _WHOLE and one not in seen]
+                waiting += found
+                seen.update(found)
+    return {"result": "inner"}
+
+
+def _state(node: ir.Node) -> dict[str, Any]:
+    given = [value for value in node.inputs[STATE : STATE + 2] if value is not None]
+    constants = [constant_tensor(value) for value in given]
+    is_zero = all(tensor is not None and not tensor.numpy().any() for tensor in constants)
+    return {"state": "absent" if not given else "zeros" if is_zero else "given"}
+
+
+def _frame(node: ir.Node) -> dict[str, Any]:
+    first, *others = node.outputs
+    is_alone = not any(value.uses() or value.is_graph_output() for value in others)
+    return {"frame": "torch's" if is_alone and _joins_directions(first) else "other"}
+
+
+def _joins_directions(result: ir.Value) -> bool:
+    """Whether nothing reads the result but what joins its directions."""
+    readers = [reader for reader, _ in result.uses()]
+    if len(readers) != 1 or readers[0].op_type != "Transpose":
+        return not result.is_graph_output() and all(reader.op_type == "Squeeze" for reader in readers)
+    turned = list(readers[0].attributes["perm"].as_ints()) if "perm" in readers[0].attributes else []
+    joined = [reader for reader, _ in readers[0].outputs[0].uses()]
+    return turned == [0, 2, 1, 3] and [reader.op_type for reader in joined] == ["Reshape"]
+
+
 def _sizes(node: ir.Node) -> dict[str, Any]:
     shape = node.inputs[0].shape if node.inputs and node.inputs[0] is not None else None
     if shape is None:
         return {}
-    return {"sizes": "fixed" if all(isinstance(size, int) for size in shape) else "dynamic"}
+    layout = node.attributes["layout"].as_int() if "layout" in node.attributes else 0
+    sizes = [shape[1 - layout]] if node.op_type in RECURRENT else shape
+    return {"sizes": "fixed" if all(isinstance(size, int) for size in sizes) else "dynamic"}
 
 
 _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
@@ -316,9 +388,9 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     **dict.fromkeys(("LayerNormalization", "RMSNormalization"), _scale),
     "PRelu": _slope,
     "Pow": _power,
-    "EyeLike": _sizes,
-    **dict.fromkeys(RECURRENT, _omitted),
-    "Reshape": lambda node: {**_rank_out(node), **batch(node)},
+    **dict.fromkeys(("Cast", "Shape", "Size"), _result),
+    **dict.fromkeys(RECURRENT, lambda node: {**_omitted(node), **_state(node), **_frame(node)}),
+    "Reshape": lambda node: {**_rank_out(node), **batch(node), **_copies(node)},
     "ScatterND": _index_from_end,
     "Slice": _slice,
     "Split": _parts,
