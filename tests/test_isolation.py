@@ -321,3 +321,27 @@ def test_slots_are_copied(exporter):
     x = torch.randn(2, 3)
     torch.testing.assert_close(torch.as_tensor(result(x)[0]), model(x))
     assert model.scale == [2.0]
+
+
+@pytest.fixture
+def operator_with_a_bool():
+    """An operator of the caller whose kernel decides, without a fake: torch.export ends in its own recursion."""
+    library = torch.library.Library("torch_onnx_compat_isolation", "FRAGMENT")
+    library.define("large(Tensor x) -> bool")
+    library.impl("large", lambda x: bool(x.max() > 60.5), "CompositeExplicitAutograd")
+    yield torch.ops.torch_onnx_compat_isolation.large
+    library._destroy()
+
+
+def test_torch_traces_after_an_error_inside_its_operators(operator_with_a_bool):
+    class Model(nn.Module):
+        def forward(self, x):
+            return x * 2 if operator_with_a_bool(x) else x
+
+    keys = str(torch._C._dispatch_tls_local_exclude_set()), str(torch._C._dispatch_tls_local_include_set())
+    with pytest.raises(CompatError):
+        export_compat(Model(), torch.randn(3, 5), exporter="dynamo")
+    assert keys == (str(torch._C._dispatch_tls_local_exclude_set()), str(torch._C._dispatch_tls_local_include_set()))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.jit.trace(nn.ReLU(), torch.randn(3))

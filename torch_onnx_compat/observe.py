@@ -26,6 +26,7 @@ from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.places import first_line, user_statement
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.prepare import Boundary, Prepared
+from torch_onnx_compat.region_reads import RegionReads
 from torch_onnx_compat.threads import hear_threads
 from torch_onnx_compat.tracing import is_tracing
 from torch_onnx_compat.watch import ShapeLog
@@ -180,6 +181,7 @@ class Observation:
         self.prepared = prepared
         self._is_compared = is_compared
         self._references: dict[str, Reference] = {}
+        self._regions = RegionReads()
 
     def reference(
         self,
@@ -222,7 +224,7 @@ class Observation:
         """
         subject = Subject(self.prepared.twin(), inputs, boundary=self.prepared.boundary)
         try:
-            with scope:
+            with self._regions.refuse(), scope:
                 subject(*[t.clone() for t in inputs.tensors])
         except MemoryError:
             raise
@@ -253,7 +255,7 @@ class Observation:
         subject = Subject(twin, inputs, boundary=self.prepared.boundary)
         start = time.perf_counter()
         try:
-            with within:
+            with self._regions.refuse(), within:
                 outputs = subject(*tensors)
         except MemoryError:
             raise

@@ -172,6 +172,7 @@ def restore_modes() -> Iterator[None]:
     """Ends torch's modes that are still in force: an interrupt may fall between a ``with`` and its context's end."""
     state = _C._get_torch_function_state()
     functions, operators = _C._len_torch_function_stack(), _C._len_torch_dispatch_stack()
+    keys = [(get(), get, put) for get, put in _KEYS_IN_FORCE]
     try:
         yield
     finally:
@@ -180,6 +181,22 @@ def restore_modes() -> Iterator[None]:
         while _C._len_torch_dispatch_stack() > operators:
             _C._pop_torch_dispatch_stack(None)
         _C._set_torch_function_state(state)
+        for before, get, put in keys:
+            _restore_keys(before, get(), put)
+
+
+_KEYS_IN_FORCE: list[tuple[Callable[[], Any], Callable[[Any, bool], None]]] = [
+    (_C._dispatch_tls_local_exclude_set, _C._dispatch_tls_set_dispatch_key_excluded),
+    (_C._dispatch_tls_local_include_set, _C._dispatch_tls_set_dispatch_key_included),
+]
+
+
+def _restore_keys(before: Any, now: Any, put: Callable[[Any, bool], None]) -> None:
+    """Sets the thread's dispatch keys as they were: an error inside an operator of torch may leave others in force."""
+    wanted, found = (set(str(keys).partition("(")[2].rstrip(")").split(", ")) for keys in (before, now))
+    for name in wanted ^ found:
+        if name:
+            put(_C._dispatch_key_parse(name), name in wanted)
 
 
 current_trace: Callable[[], Any] = _C._get_tracing_state

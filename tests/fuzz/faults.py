@@ -219,6 +219,10 @@ def surroundings() -> dict[str, Any]:
         "recursion limit": sys.getrecursionlimit(),
         "collector": (gc.isenabled(), gc.get_threshold()),
         "modes": (len(torch.overrides._get_current_function_mode_stack()), torch._C._len_torch_dispatch_stack()),
+        "dispatch keys": (
+            str(torch._C._dispatch_tls_local_exclude_set()),
+            str(torch._C._dispatch_tls_local_include_set()),
+        ),
         "distributions": torch.distributions.Distribution._validate_args,
         "torch functions": torch._C._get_torch_function_state(),
         "threads": threading.active_count(),

@@ -182,7 +182,8 @@ class Cases:
         # What is accepted as it is has a wrong side, and where only the caller's values make sense, none are made up.
         is_wanted = self._verify.random and not self.baked_places
         sides = list(search.search(self.inputs_so_far)) if is_wanted else []
-        for found in [*sides, *self._at_sizes_of(sides, search, seconds)]:
+        asked = [*search.taken, *sides] if is_wanted else []
+        for found in [*sides, *self._at_sizes_of(asked, search, seconds)]:
             number = sum(label.startswith(found.label) for label in self._other_sides)
             label = f"{found.label} ({number + 1})" if number else found.label
             self._other_sides[label] = found.inputs

@@ -102,6 +102,8 @@ class OtherSides:
     _nearest: dict[Site, _Nearest] = field(default_factory=dict)
     _numbers: dict[float, None] = field(default_factory=dict)
     _tried: int = 0
+    taken: list[Found] = field(default_factory=list)
+    """For each answer that a case has come to, and the example has not, the first such case."""
     _was_refused: bool = False
     """Whether the model refused the inputs that were tried last."""
 
@@ -113,13 +115,18 @@ class OtherSides:
         self._is_finite = _are_finite(example.outputs)
 
     def take(self, cases: Sequence[Inputs]) -> None:
-        """Notes what the decisions come to at the cases so far."""
+        """Notes what the decisions come to at the cases so far, of which the first is the example."""
         for inputs in cases:
             if self._is_over():
                 return
             run = self._run(inputs)
-            if run is not None:
-                self._accept(run)
+            if run is None:
+                continue
+            new = self._new_sides(run)
+            if new and inputs is not cases[0]:
+                (site, side), *others = new
+                self.taken.append(Found(_name(self._place(site), side), inputs, site, side, tuple(others)))
+            self._accept(run)
 
     def search(self, bases: Sequence[Inputs]) -> Iterator[Found]:
         """Inputs at which a decision comes to what it has not come to, from the cases and from what is found.

@@ -257,7 +257,7 @@ class SizeTrials:
             count += 1
             if count == REFUSED or self._has_both(sides, path):
                 break
-        if not sides.question.chooses_kernel:
+        if not (sides.question.chooses_kernel and sides.question.is_equality):
             yield from self._farther(sides, on_the_way or others)
         yield from self._of_name(sides)
 

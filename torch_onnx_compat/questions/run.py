@@ -221,8 +221,10 @@ class _Beside(DispatchMode):
 
     def _run_fakes(self, func: Any, args: Any, kwargs: Any, real: Any) -> Any:
         if not any(isinstance(leaf, Tensor) for leaf in leaves_of(real)):
-            self._log.found.asks_values |= not all(isinstance(leaf, _NOT_VALUES) for leaf in leaves_of(real))
-            return real  # a question about values, or nothing
+            if not all(isinstance(leaf, _NOT_VALUES) for leaf in leaves_of(real)):
+                self._log.found.asks_values = True
+                self._ask_of_sizes(func, args, kwargs)
+            return real
         self._log.operator = str(func)
         try:
             fakes = self._memo.run(func, args, kwargs, real)
@@ -236,6 +238,22 @@ class _Beside(DispatchMode):
             self._log.operator = ""
             self._log.pending.clear()
         return self._with_open_sizes(fakes, (args, kwargs), real) if self._log.fixes_data else fakes
+
+    def _ask_of_sizes(self, func: Any, args: Any, kwargs: Any) -> None:
+        """Lets an operator that yields numbers, as is_same_size, ask what it asks of its sizes."""
+        self._log.operator = str(func)
+        try:
+            self._symbols.run(func, args, kwargs)
+            self._log.note_pending()
+        except Exception as error:  # of values if it says so; else it has read sizes as numbers
+            if not symbolic.is_data_dependent(error):
+                for leaf in leaves_of((args, kwargs)):
+                    for size in leaf.shape if isinstance(leaf, self._symbols.kind) else ():
+                        if symbolic.is_symbolic(size):
+                            self._log.read("number", size)
+        finally:
+            self._log.operator = ""
+            self._log.pending.clear()
 
     def _ask_before_error(self, func: Any, args: Any, kwargs: Any) -> None:
         """Lets an operator that fails ask what it asks of its sizes."""
