@@ -6,6 +6,7 @@ import io
 import json
 import threading
 from collections import namedtuple
+from contextvars import ContextVar
 
 import numpy as np
 import onnx
@@ -636,6 +637,63 @@ def test_locks_are_shared_with_the_copy(exporter):
     x = torch.rand(5, 3)
     torch.testing.assert_close(result(x)[0], model(x))
     assert not model.lock.locked()
+
+
+class Encoder(nn.Module):
+    def __init__(self, keeps_rows):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
+        self.layers = nn.TransformerEncoder(layer, 1, enable_nested_tensor=not keeps_rows)
+
+    def forward(self, x, padding):
+        return self.layers(x, src_key_padding_mask=padding)
+
+
+@pytest.mark.parametrize("keeps_rows", [False, True])
+def test_padded_rows_of_an_encoder_are_told_of(keeps_rows, exporter):
+    padding = torch.tensor([[False] * 5, [False, False, True, True, True]])
+    example = torch.rand(2, 5, 8), padding
+    result = export_compat(Encoder(keeps_rows).eval(), example, dynamic="batch", exporter=exporter)
+    assert keeps_rows == (not any("src_key_padding_mask" in note for note in result.notes))
+
+
+class Segments(nn.Module):
+    """Sums of rows: the ends of the segments are sorted, and the last one is the number of rows."""
+
+    def forward(self, x, ends):
+        count = ends.shape[0] - 1
+        numbers = torch.repeat_interleave(torch.arange(count), ends[1:] - ends[:-1])
+        return torch.zeros(count, x.shape[1]).index_add(0, numbers, x)
+
+
+def test_ends_of_segments_stay_sorted_at_other_sizes(exporter):
+    model, example = Segments(), (torch.randn(9, 4), torch.tensor([0, 2, 5, 9]))
+    result = export_compat(model, example, dynamic={"x": {0: "rows"}, "ends": {0: "segments"}}, exporter=exporter)
+    for ends in ([0, 9], [0, 1, 5, 7, 9], [0, 0, 4], [0, 1, 4, 4]):
+        x = torch.randn(ends[-1], 4)
+        torch.testing.assert_close(result(x, torch.tensor(ends))[0], model(x, torch.tensor(ends)))
+
+
+def test_what_is_one_in_the_example_may_be_another_axis(exporter):
+    def model(x, y):
+        return x + y
+
+    example = torch.randn(3, 5), torch.randn(1, 5)
+    result = export_compat(model, example, dynamic={"x": {0: "rows"}, "y": {0: "others"}}, exporter=exporter)
+    for rows, others in ((4, 1), (3, 3), (7, 7), (1, 1)):
+        x, y = torch.randn(rows, 5), torch.randn(others, 5)
+        torch.testing.assert_close(result(x, y)[0], x + y)
+
+
+def test_open_files_are_shared_with_the_copy(exporter, tmp_path):
+    model = nn.Sequential(nn.Linear(3, 2), nn.ReLU()).eval()
+    model.context = ContextVar("context", default=2)
+    with (tmp_path / "log").open("w") as model.log:
+        result = export_compat(model, X, dynamic="batch", exporter=exporter)
+        model.log.write("as before")
+    x = torch.rand(5, 3)
+    torch.testing.assert_close(result(x)[0], model(x))
+    assert (tmp_path / "log").read_text() == "as before"
 
 
 BAD = [

@@ -169,6 +169,12 @@ class Reference:
     seconds: float
 
 
+_PADDED_ROWS = (
+    "a TransformerEncoder is given src_key_padding_mask: without gradients eager torch leaves padded rows out and has "
+    "zeros there, or no rows; the file has the values that torch computes with enable_nested_tensor=False."
+)
+
+
 class Observation:
     """Eager runs of one prepared model.
 
@@ -182,6 +188,8 @@ class Observation:
         self._is_compared = is_compared
         self._references: dict[str, Reference] = {}
         self._regions = RegionReads()
+        self.notes: dict[str, None] = {}
+        """What eager torch computes otherwise outside of an export."""
 
     def reference(
         self,
@@ -253,6 +261,9 @@ class Observation:
             twin = twin.to(dtype)
             tensors = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
         subject = Subject(twin, inputs, boundary=self.prepared.boundary)
+        for encoder in twin.modules():
+            if isinstance(encoder, nn.TransformerEncoder) and getattr(encoder, "use_nested_tensor", False):
+                encoder.register_forward_pre_hook(self._note_padding, with_kwargs=True)
         start = time.perf_counter()
         try:
             with self._regions.refuse(), within:
@@ -264,6 +275,12 @@ class Observation:
         seconds = time.perf_counter() - start
         kept = tuple(o.detach().clone() if _is_one_of(o, tensors) else o.detach() for o in outputs)
         return Reference(kept, tuple(subject.outputs.paths), tuple(subject.outputs.dropped), seconds)
+
+    def _note_padding(self, encoder: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        mask, padding = ([*args, None, None][place] for place in (1, 2))
+        mask, padding = kwargs.get("mask", mask), kwargs.get("src_key_padding_mask", padding)
+        if padding is not None and mask is None and not encoder.training:
+            self.notes[_PADDED_ROWS] = None
 
     def trace_inputs(self) -> Inputs:
         """The example with every dynamic axis long enough to trace.

@@ -43,7 +43,7 @@ def settle_axes(prepared: Prepared) -> Prepared | None:
     sizes, names = prepared.inputs.sizes(), {name: group[0] for group in groups for name in group}
     notes = [f"axes {', '.join(g[:-1])} and {g[-1]} vary together: they are one axis, {g[0]}." for g in groups]
     notes += [
-        f"axis {name} is fixed at {sizes[name]}: the model itself takes no other size ({trial.reason[name]})"
+        f"axis {name} is fixed at {sizes[name]}: the model itself refused other sizes ({trial.reason[name]})"
         for name in fixed
     ]
     notes += [

@@ -9,11 +9,13 @@ from __future__ import annotations
 import copy
 import copyreg
 import functools
+import io
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from types import FunctionType, ModuleType
+from contextvars import ContextVar
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 import torch
@@ -53,7 +55,7 @@ def twin_of(model: nn.Module, training: bool | None = False, reach: Reach | None
     shared = {memory_of(p) for p in model.parameters()}
     wrapped = [m for m in model.modules() if _attribute_of_wrapped(type(m)) is not None]
     try:
-        with _CopyTensors(), _share_locks(), pause_collection():
+        with _CopyTensors(), _share_uncopyable(), pause_collection():
             for wrapper in reversed(wrapped):  # inner ones first, so that the outer copy finds them in the memo
                 memo[id(wrapper)] = _copy(without_wrappers(wrapper), memo)
             twin: nn.Module = _copy(model, memo)
@@ -175,27 +177,28 @@ def _shared_parameters(model: nn.Module, written: Collection[int]) -> dict[int, 
     return memo
 
 
-_LOCKS = (type(threading.Lock()), type(threading.RLock()))
+_FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
+_SHARED = (type(threading.Lock()), type(threading.RLock()), *_FILES, ContextVar, FrameType)
 
 
-def _reduce_to_name(lock: Any) -> str:
+def _reduce_to_name(value: Any) -> str:
     """A reduction that is a text says that an object is a global one, which copies share."""
-    return type(lock).__name__
+    return type(value).__name__
 
 
 @contextmanager
-def _share_locks() -> Iterator[None]:
-    """While active, deepcopy takes a lock for its own copy.
+def _share_uncopyable() -> Iterator[None]:
+    """While active, deepcopy takes locks, open files and the like for their own copies.
 
-    Locks cannot be copied, and hold no value: a model may share them with its copy, which runs at another time.
+    They cannot be copied, and hold no value that is computed with; a model and its copy run at different times.
     """
     table = copyreg.dispatch_table
-    before = {kind: table[kind] for kind in _LOCKS if kind in table}
-    table.update(dict.fromkeys(_LOCKS, _reduce_to_name))
+    before = {kind: table[kind] for kind in _SHARED if kind in table}
+    table.update(dict.fromkeys(_SHARED, _reduce_to_name))
     try:
         yield
     finally:
-        for kind in _LOCKS:
+        for kind in _SHARED:
             table.pop(kind, None)
         table.update(before)
 
@@ -219,7 +222,7 @@ def _uncopyable(model: nn.Module, memo: dict[int, Any], error: Exception) -> Com
             if name in _TABLES:
                 continue
             try:
-                with _CopyTensors(), _share_locks():
+                with _CopyTensors(), _share_uncopyable():
                     copy.deepcopy(value, dict(memo))
             except Exception as cause:
                 place = f"{path}.{name}" if path else name

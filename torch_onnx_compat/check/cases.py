@@ -423,6 +423,7 @@ class Cases:
         size = self._inputs.sizes()[name]
         odd = max(size, 3) + (2 if max(size, 3) % 2 else 1)
         candidates = [size + 1, odd] if heavy and size < 3 else [odd, size + 32, 2 * size, size // 2]
+        candidates += self._inputs.sizes().values()  # what is 1 in the example may be broadcast to another axis
         before = len(self.notes)
         for candidate in candidates:
             if candidate in (0, size) or not is_within(self._bounds, name, candidate):

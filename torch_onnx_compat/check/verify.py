@@ -94,7 +94,7 @@ def verify(
         is_strict=cases.is_strict,
     )
     rows += special.rows
-    cases.notes += special.notes
+    cases.notes += [*special.notes, *cases.observation.notes]
     _reject_special(special, rows, is_strict=cases.is_strict)
     return tuple(rows)
 

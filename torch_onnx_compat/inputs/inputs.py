@@ -149,7 +149,10 @@ class Inputs:
         return {a.name: (a.min, a.max) for axes in self.axes for a in axes.values() if not a.terms}
 
     def at_sizes(self, sizes: Mapping[str, int]) -> Inputs:
-        """The example with its dynamic axes shortened, or lengthened by repeating what is there."""
+        """The example with its dynamic axes shortened, or lengthened by repeating what is there.
+
+        Sorted values stay sorted.
+        """
         current = self.sizes()
         wanted = {name: sizes.get(name, size) for name, size in current.items()}
         tensors = []
@@ -394,5 +397,21 @@ def _resize(tensor: Tensor, dim: int, size: int) -> Tensor:
     if current == 0:
         shape = [*tensor.shape[:dim], size, *tensor.shape[dim + 1 :]]
         return tensor.new_zeros(shape)
+    if _is_sorted(tensor, dim):  # ends of segments, lengths for a packed sequence: others than sorted ones are refused
+        places = torch.linspace(0, current - 1, size, dtype=torch.float64, device=tensor.device)
+        if not tensor.is_floating_point():
+            return tensor.index_select(dim, places.round().long())
+        below, above = (tensor.index_select(dim, edge.long()) for edge in (places.floor(), places.ceil()))
+        return torch.lerp(below, above, places.frac().to(tensor.dtype))
     index = torch.arange(size, device=tensor.device) % current
     return tensor.index_select(dim, index)
+
+
+def _is_sorted(tensor: Tensor, dim: int) -> bool:
+    """Whether a vector's values rise or fall along it, or all whole numbers of another tensor along the dimension."""
+    if tensor.shape[dim] < 2 or tensor.is_complex() or tensor.dtype is torch.bool:
+        return False
+    if tensor.is_floating_point() and tensor.dim() > 1:
+        return False
+    before, after = tensor.narrow(dim, 0, tensor.shape[dim] - 1), tensor.narrow(dim, 1, tensor.shape[dim] - 1)
+    return bool((before <= after).all()) or bool((before >= after).all())
