@@ -16,7 +16,7 @@ from torch_onnx_compat.functional.take import take
 from torch_onnx_compat.tracing import constant
 
 TRANSFORM = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
-WINDOW = Declaration(needed_on=("dynamo",), exactness=Exactness.ROUNDING)
+WINDOW = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 
 
 # Transforms (torch_onnx_compat.functional.fourier). Frame t is the signal from t * hop_length on, times the window.
@@ -162,8 +162,8 @@ def _add_by_convolution(z: Pair, n_fft: int, hop: int, window: Tensor, norm: str
     return torch.nn.functional.conv_transpose1d(spectrum, filters, stride=hop).squeeze(1)
 
 
-# Windows as constants (https://docs.pytorch.org/docs/stable/signal.html; ATen/native/TensorFactories.cpp). A periodic
-# window of n cells is the symmetric one of n + 1 cells but its last; a window of one cell is 1.
+# Windows (https://docs.pytorch.org/docs/stable/signal.html; ATen/native/TensorFactories.cpp). A periodic window of n
+# cells is the symmetric one of n + 1 cells but its last; a window of one cell is 1. Fixed lengths make constants.
 
 
 def window_constant(
@@ -180,32 +180,57 @@ def window_constant(
     return torch.tensor(cells, dtype=options.get("dtype") or torch.get_default_dtype(), device=options.get("device"))
 
 
-@decomposition(torch.bartlett_window, **WINDOW)
-def bartlett_window_to_constant(window_length: Any, periodic: bool = True, **options: Any) -> Tensor:
-    """Triangular window; stock dynamo has no translation of it.
+def window(length: Any, periodic: bool, formula: Callable[[Any, Any], Any], options: dict[str, Any]) -> Tensor:
+    """A window of any length, from a function of the part of the way, 0 to 1, that a cell is at, and of cos."""
+    if type(length) is int:
+        return window_constant(length, periodic, lambda n: formula(np.linspace(0, 1, n), np.cos), options)
+    number = torch.arange(length, device=options.get("device"))
+    last = number[-1:]
+    part = number / (last + int(periodic)).clamp(min=1)
+    cells = torch.where(last == 0, 1.0, formula(part, torch.cos))
+    return cells.to(options.get("dtype") or torch.get_default_dtype())
 
-    Declines: a length that varies.
+
+@decomposition(torch.bartlett_window, **WINDOW)
+def bartlett_window_to_abs(window_length: Any, periodic: bool = True, **options: Any) -> Tensor:
+    """Triangular window of any length.
 
     Math: 1 - |2 i / (n - 1) - 1| for i = 0, ..., n - 1.
     """
-    return window_constant(window_length, periodic, np.bartlett, options)
+    return window(window_length, periodic, lambda part, cos: 1 - abs(2 * part - 1), options)
+
+
+@decomposition(torch.hann_window, **WINDOW)
+def hann_window_to_cos(window_length: Any, periodic: bool = True, **options: Any) -> Tensor:
+    """Hann window of any length; that of stock TorchScript is 0 or NaN at length 1.
+
+    Math: 1/2 - cos(2 pi i / (n - 1)) / 2 for i = 0, ..., n - 1.
+    """
+    return window(window_length, periodic, lambda part, cos: 0.5 - 0.5 * cos(2 * math.pi * part), options)
 
 
 @decomposition(torch.hamming_window, **WINDOW)
-def hamming_window_to_constant(
+def hamming_window_to_cos(
     window_length: Any, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, **options: Any
 ) -> Tensor:
-    """Hamming window; stock dynamo writes ONNX's, which is another.
-
-    Declines: a length that varies.
+    """Hamming window of any length; stock dynamo writes ONNX's, which is another.
 
     Math: alpha - beta cos(2 pi i / (n - 1)) for i = 0, ..., n - 1; ONNX's HammingWindow has 25 / 46 for alpha.
     """
+    return window(window_length, periodic, lambda part, cos: alpha - beta * cos(2 * math.pi * part), options)
 
-    def symmetric(n: int) -> npt.NDArray[Any]:
-        return alpha - beta * np.cos(2 * math.pi / (n - 1) * np.arange(n))
 
-    return window_constant(window_length, periodic, symmetric, options)
+@decomposition(torch.blackman_window, **WINDOW)
+def blackman_window_to_cos(window_length: Any, periodic: bool = True, **options: Any) -> Tensor:
+    """Blackman window of any length.
+
+    Math: 0.42 - cos(2 pi i / (n - 1)) / 2 + 0.08 cos(4 pi i / (n - 1)) for i = 0, ..., n - 1.
+    """
+
+    def formula(part: Any, cos: Any) -> Any:
+        return 0.08 * cos(4 * math.pi * part) - 0.5 * cos(2 * math.pi * part) + 0.42  # as ATen rounds it
+
+    return window(window_length, periodic, formula, options)
 
 
 @decomposition(torch.kaiser_window, **WINDOW)

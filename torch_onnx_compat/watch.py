@@ -6,7 +6,7 @@ import functools
 import types
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -30,6 +30,13 @@ class Watcher(TorchFunctionMode):
 
     A trace walks the Python stack at every operator that it records, so passing a call on takes one frame.
     """
+
+    modules: ClassVar[set[str]] = {__name__}
+    """The modules of all watchers: their frames stand between a call of torch and the statement that makes it."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)  # type: ignore[no-untyped-call,unused-ignore]
+        Watcher.modules.add(cls.__module__)
 
     def __init__(self) -> None:
         super().__init__()

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch_onnx_compat.symbolics.short_time import frames, overlap_add
 
+from torch_onnx_compat import export_compat
 from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.errors import CompatError
@@ -46,8 +47,10 @@ def of_window(name, *parameters):
 
 
 WINDOWS = {
-    "bartlett_window_to_constant": torch.bartlett_window,
-    "hamming_window_to_constant": torch.hamming_window,
+    "bartlett_window_to_abs": torch.bartlett_window,
+    "blackman_window_to_cos": torch.blackman_window,
+    "hann_window_to_cos": torch.hann_window,
+    "hamming_window_to_cos": torch.hamming_window,
     "kaiser_window_to_constant": torch.kaiser_window,
 }
 EXAMPLES = [
@@ -67,8 +70,10 @@ EXAMPLES = [
             torch.istft(torch.stft(x, 16, 4, window=HANN, return_complex=True), 16, 4, window=HANN, length=30),
         ),
     ),
-    of_window("bartlett_window_to_constant"),
-    of_window("hamming_window_to_constant", (0.5,), (0.6, 0.3)),
+    of_window("bartlett_window_to_abs"),
+    of_window("blackman_window_to_cos"),
+    of_window("hann_window_to_cos"),
+    of_window("hamming_window_to_cos", (0.5,), (0.6, 0.3)),
     of_window("kaiser_window_to_constant", (3.5,), (0.0,), (30.0,)),
 ]
 
@@ -179,8 +184,23 @@ def test_windows_are_constants(name):
     assert assert_entry(name, lambda x: (x, WINDOWS[name](0)), x, "dynamo").nodes.total() <= 2
 
 
-@pytest.mark.parametrize("name", WINDOWS)
-def test_declines_windows_of_a_length_that_varies(name):
+def test_declines_a_kaiser_window_of_a_length_that_varies():
     reason = "the window's length must be fixed; make the window in __init__ and keep it as a buffer"
     with pytest.raises(CompatError, match=reason):
-        assert_same_outputs(lambda x: WINDOWS[name](x.shape[0]) * x, torch.ones(3), "dynamo", dynamic="batch")
+        assert_same_outputs(lambda x: torch.kaiser_window(x.shape[0]) * x, torch.ones(3), "dynamo", dynamic="batch")
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("name", [name for name in WINDOWS if name != "kaiser_window_to_constant"])
+def test_window_of_a_length_that_varies(name, periodic, exporter):
+    window = WINDOWS[name]
+
+    def model(x):
+        return x * window(x.shape[1], periodic) + x * window(x.shape[1], dtype=torch.float64).float()
+
+    session = export_compat(model, torch.randn(2, 5), dynamic=DYNAMIC, exporter=exporter).session()
+    for length in (1, 2, 3, 8, 31, 100, 255):
+        x = torch.randn(2, length)
+        torch.testing.assert_close(
+            torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), model(x), rtol=1e-4, atol=1e-5
+        )

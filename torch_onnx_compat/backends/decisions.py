@@ -85,16 +85,6 @@ ITERATION = "iteration"
 _READS = frozenset({Tensor.size, Tensor.numel, torch.numel, Tensor.nelement, Tensor.shape.__get__})  # type: ignore[attr-defined]
 """Functions that read sizes."""
 
-_WATCHERS = (
-    __name__,
-    "torch_onnx_compat.watch",
-    "torch_onnx_compat.rewrite",
-    "torch_onnx_compat.backends.writes",
-    "torch_onnx_compat.backends.repairs",
-    "torch_onnx_compat.backends.index_lists",
-)
-"""Modules whose frames are on the stack between a conversion and the statement that causes it."""
-
 
 @dataclass(frozen=True)
 class Decision:
@@ -433,7 +423,7 @@ def is_metadata(func: Any) -> bool:
 def _is_in_this_package() -> bool:
     """Whether the code that converts is an entry's, or what entries are made of."""
     names = (str(frame.f_globals.get("__name__", "")) for frame in frames_of_model())
-    name = next((name for name in names if name not in _WATCHERS), "")
+    name = next((name for name in names if name not in Watcher.modules), "")
     return name.startswith("torch_onnx_compat.") and not name.startswith("torch_onnx_compat.control_flow.")
 
 
@@ -443,7 +433,7 @@ def _is_of_entry() -> bool:
         if is_user_file(frame.f_code.co_filename):
             return False
         name = str(frame.f_globals.get("__name__", ""))
-        if name.startswith("torch_onnx_compat.") and name not in _WATCHERS:
+        if name.startswith("torch_onnx_compat.") and name not in Watcher.modules:
             return True
     return False
 
@@ -453,7 +443,7 @@ def _statements() -> tuple[str, tuple[Place, ...], tuple[Place, ...]]:
     converting: Place | None = None
     callers: list[Place] = []
     for frame in frames_of_model():
-        if converting is None and frame.f_globals.get("__name__") not in _WATCHERS:
+        if converting is None and frame.f_globals.get("__name__") not in Watcher.modules:
             converting = Place.of(frame)
         if is_user_file(frame.f_code.co_filename):
             callers.append(Place.of(frame))
