@@ -1,10 +1,11 @@
-"""What training leaves in a model: checkpoints and dropout."""
+"""What training leaves in a model: checkpoints, dropout and parametrizations of weights."""
 
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn.utils.parametrize import ParametrizationList
 
 from torch_onnx_compat import Exactness, decline, decomposition, rewrite
 
@@ -42,3 +43,31 @@ def dropout_in_training(input: Tensor, p: float, train: bool) -> Tensor:
     if not train or not p:
         return NotImplemented
     decline("random numbers differ from run to run; export in eval mode, or multiply by a mask that is an input")
+
+
+class FixedWeight(nn.Module):
+    """A weight as its parametrizations have computed it."""
+
+    def __init__(self, weight: Tensor) -> None:
+        super().__init__()
+        self.register_buffer("weight", weight)
+
+    def forward(self) -> Any:
+        """The weight."""
+        return self.weight
+
+
+# Exporters translate the parametrization anew at each use of the weight, and lack what some of them are made of:
+# torch.nn.utils.parametrizations.orthogonal takes matrix_exp, householder_product or a solution of linear equations.
+@rewrite(ParametrizationList, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def parametrized_weight_to_constant(module: nn.Module) -> nn.Module:
+    """Computes a weight from its parametrizations once, as nothing else changes it in eval mode.
+
+    Declines: train mode, in which spectral_norm goes on at every use.
+
+    Source: https://docs.pytorch.org/tutorials/intermediate/parametrizations.html
+    """
+    if module.training:
+        return NotImplemented
+    with torch.no_grad():
+        return FixedWeight(module().clone())

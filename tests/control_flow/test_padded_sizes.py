@@ -1,4 +1,9 @@
-"""Decisions on sizes that padding to whole windows makes equal at many sizes, at several scales of one model."""
+"""Padding that sizes decide: to whole windows, which makes sizes equal at several scales; and to a least length.
+
+Where there is nothing to pad, the size of the padding is negative.
+"""
+
+import itertools
 
 import pytest
 import torch
@@ -41,3 +46,60 @@ def test_each_decision_is_in_the_first_file_of_both(sizes, monkeypatch):
     for other in SIZES:
         x = torch.rand(other)
         torch.testing.assert_close(result(x)[0], Scales()(x))
+
+
+LEAST = 8
+
+
+def repeated(x):
+    if x.shape[1] < LEAST:
+        x = torch.cat([x[:, :1].repeat(1, LEAST - x.shape[1], 1), x], 1)
+    return x[:, -LEAST:].mean(1)
+
+
+def zeros_behind(x):
+    if x.shape[1] < LEAST:
+        x = torch.cat([x, torch.zeros(x.shape[0], LEAST - x.shape[1], x.shape[2])], 1)
+    return x * 2
+
+
+def new_zeros_before(x):
+    if x.shape[1] < LEAST:
+        x = torch.cat([x.new_zeros((x.shape[0], LEAST - x.shape[1], x.shape[2])), x], 1)
+    return x.flatten(1)[:, : 2 * LEAST]
+
+
+def expanded(x):
+    if x.shape[1] < LEAST:
+        x = torch.cat([x, x[:, -1:].expand(-1, LEAST - x.shape[1], -1)], 1)
+    return x + 1
+
+
+def filled_with_a_mean(x):
+    missing = LEAST - x.size(1)
+    if missing > 0:
+        x = torch.cat([x, torch.ones((x.size(0), missing, x.size(2))) * x.mean()], dim=1)
+    return x
+
+
+def filled_or_cut(x):
+    missing = LEAST - x.size(1)
+    if missing > 0:
+        x = torch.cat([x, torch.full(size=(x.size(0), missing, x.size(2)), fill_value=-3.0)], dim=1)
+    else:
+        x = x[:, :LEAST]
+    return x.reshape(x.shape[0], -1)
+
+
+TO_A_LEAST_LENGTH = (repeated, zeros_behind, new_zeros_before, expanded, filled_with_a_mean, filled_or_cut)
+CASES = set(itertools.product(TO_A_LEAST_LENGTH, (5, 12), ("torchscript", "dynamo")))
+CASES.remove((filled_or_cut, 5, "dynamo"))  # torch.export captures the shorter lengths only
+
+
+@pytest.mark.parametrize(("model", "length", "exporter"), sorted(CASES, key=lambda case: (case[0].__name__, *case[1:])))
+def test_to_a_least_length(model, length, exporter):
+    example = torch.randn(3, length, 2)
+    result = export_compat(model, example, exporter=exporter, dynamic={"x": {0: "batch", 1: "length"}})
+    for other in (1, 3, 7, 8, 9, 12, 25):
+        x = torch.randn(2, other, 2)
+        torch.testing.assert_close(result(x)[0], model(x), rtol=1e-5, atol=1e-5)

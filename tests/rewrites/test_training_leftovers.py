@@ -6,8 +6,12 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.utils import parametrizations
+from torch.nn.utils.parametrize import is_parametrized, register_parametrization
+from torch.onnx import TrainingMode
 from torch.utils import checkpoint as checkpoints
 from torch.utils.checkpoint import checkpoint, checkpoint_sequential
+from torch_onnx_compat.rewrites.training_leftovers import FixedWeight
 
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs
@@ -50,6 +54,33 @@ class Imported(Net):
         return checkpoint(*args, **options)
 
 
+class Symmetric(nn.Module):
+    def forward(self, weight):
+        return weight.triu() + weight.triu(1).T
+
+
+class Weighted(nn.Module):
+    """Uses a layer's weight where nothing is rounded otherwise."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x):
+        return x.unsqueeze(2) * self.layer.weight
+
+
+def parametrized(kind):
+    layer = nn.Linear(12, 12)
+    if kind == "own":
+        register_parametrization(layer, "weight", Symmetric())
+    elif kind in ("spectral_norm", "weight_norm"):
+        getattr(parametrizations, kind)(layer)
+    else:
+        parametrizations.orthogonal(layer, orthogonal_map=kind)
+    return Weighted(layer)
+
+
 EXAMPLES = [
     Example(
         "checkpoint_to_call",
@@ -64,6 +95,13 @@ EXAMPLES = [
         (ROWS,),
         declines=REASON,
         leaves=lambda x: F.dropout(x, 0.5, training=False) + F.dropout(x, 0.0, training=True),
+    ),
+    Example(
+        "parametrized_weight_to_constant",
+        parametrized("matrix_exp").eval(),
+        (torch.randn(2, 12),),
+        dynamic={"x": {0: "batch"}},
+        broken=lambda module: FixedWeight(module() * 2),
     ),
 ]
 
@@ -97,3 +135,19 @@ def test_stock_says_less_of_dropout():
 
 def test_a_checkpoint_s_function_is_run_without_the_entry_too(exporter):
     assert_same_outputs(Imported().eval(), (IMAGE,), exporter, exclude=["checkpoint_to_call"])
+
+
+@pytest.mark.parametrize("kind", ["own", "spectral_norm", "weight_norm", "matrix_exp", "cayley", "householder"])
+def test_parametrized_weights_are_constants(kind, exporter):
+    model = parametrized(kind).eval()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    result = assert_entry("parametrized_weight_to_constant", model, torch.randn(2, 12), exporter, dynamic="batch")
+    assert result.nodes.total() <= 2
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert is_parametrized(model.layer)
+
+
+def test_the_weight_of_a_model_that_trains_is_left_alone(exporter):
+    model = parametrized("weight_norm").train()
+    result = assert_same_outputs(model, torch.randn(2, 12), exporter, training=TrainingMode.PRESERVE)
+    assert "parametrized_weight_to_constant" not in str(result)

@@ -1,7 +1,7 @@
 """Runs a branch that the model may not take, and undoes its writes to tensors from outside.
 
-In the file both branches run, so an index or an integer divisor of the branch that is not taken could make it fail.
-Both are kept in range; values that are in range do not change.
+In the file both branches run, so an index, an integer divisor or a size of the branch that is not taken could make it
+fail, as the size of a padding where there is nothing to pad. They are kept in range; those in range do not change.
 """
 
 from __future__ import annotations
@@ -160,11 +160,13 @@ class Guard(WriteLog):
         """Raises never: the trace has the writes of both branches, and what is written through views."""
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Brings indices and divisors into range, then makes the call."""
+        """Brings indices, divisors and sizes into range, then makes the call."""
         if func in _INDEXED:
             args = self._keep_in_range(func, args)
         elif func in _DIVISIONS or (func in _ROUNDED_DIVISIONS and kwargs.get("rounding_mode") is not None):
             args, kwargs = _avoid_zero_divisor(func, args, kwargs)
+        elif func in _SIZED:
+            args, kwargs = _avoid_negative_sizes(func, args, kwargs)
         return super().watch(func, args, kwargs)
 
     def _keep_in_range(self, func: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -209,6 +211,35 @@ _DIVISIONS = (
 )
 _ROUNDED_DIVISIONS = (torch.div, Tensor.div, Tensor.div_, torch.divide, Tensor.divide, Tensor.divide_)
 """Divisions of whole numbers where their result is rounded."""
+
+
+_OF_OTHERS = (Tensor.new_zeros, Tensor.new_ones, Tensor.new_empty, Tensor.new_full, Tensor.repeat, Tensor.expand)
+_FILLED = (torch.full, Tensor.new_full)
+"""Functions that are given a value behind the sizes."""
+_SIZED = (torch.zeros, torch.ones, torch.empty, torch.full, torch.rand, torch.randn, *_OF_OTHERS)
+"""Functions that are given sizes, none of which may be negative; in `expand` -1 leaves a size as it is."""
+
+
+def _avoid_negative_sizes(
+    func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    start = 1 if func in _OF_OTHERS else 0
+    end = start + 1 if func in _FILLED else len(args)
+    least = -1 if func is Tensor.expand else 0
+
+    def raised(size: Any) -> Any:
+        if isinstance(size, (tuple, list)):
+            return tuple(map(raised, size))
+        if isinstance(size, torch.SymInt):
+            return torch.sym_max(size, 0)  # which asks nothing; a size that may be negative would be asked about
+        if isinstance(size, Tensor) and not size.dim() and not size.is_floating_point():
+            with without_tracing():
+                is_negative = bool(size < 0)
+            return size.clamp(min=0) if is_negative else size
+        return 0 if type(size) is int and size < least else size
+
+    given = {name: raised(value) if name in ("size", "repeats") else value for name, value in kwargs.items()}
+    return (*args[:start], *map(raised, args[start:end]), *args[end:]), given
 
 
 def _is_mask(index: Any) -> bool:
