@@ -125,7 +125,8 @@ class Session(NumberKinds):
     """What this run refused, the first one first; the model may have caught it."""
     reach: Reach | None = None
     """What the model's code can write to outside of its modules."""
-    _seen: Counter[tuple[tuple[str, int], tuple[Any, ...]]] = field(default_factory=Counter)
+    _seen: dict[tuple[Any, ...], Counter[tuple[str, int]]] = field(default_factory=dict)
+    """By the part of a decision that runs: how often each place was met in it."""
     _within: tuple[Any, ...] = ()
     """The part that runs, as a key and a number; empty outside of all."""
     _classes: dict[int, tuple[Any, type[Any]]] = field(default_factory=dict)
@@ -220,13 +221,18 @@ class Session(NumberKinds):
     def key(self) -> Key:
         """Counts and identifies the present decision."""
         place = here()
-        self._seen[place, self._within] += 1
-        return *place, self._seen[place, self._within], self._within
+        counts = self._seen.setdefault(self._within, Counter())
+        counts[place] += 1
+        return *place, counts[place], self._within
 
     @contextmanager
     def within(self, key: Key, part: int) -> Iterator[None]:
-        """While active, a part of what a key stands for runs: a branch of a decision, an operand."""
+        """While active, a part of what a key stands for runs: a branch of a decision, an operand.
+
+        A part that runs once more counts its decisions anew: they are the same ones.
+        """
         before, self._within = self._within, (key, part)
+        self._seen.pop(self._within, None)
         try:
             yield
         finally:
