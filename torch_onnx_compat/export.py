@@ -128,7 +128,7 @@ def export_compat(
             results, are real tensors (..., 2) in the file, as torch.view_as_real makes them.
         f: Path or binary file object to write to; None keeps the model in memory. What was there before is replaced
             in one step when the new file has passed every check, else not at all.
-        kwargs: Example keyword inputs.
+        kwargs: Example keyword inputs; the file has all inputs in the order of forward's arguments.
         input_names: ONNX names of the input tensors, in order; the rest are called after their argument.
         output_names: ONNX names of the output tensors, in order; the rest are called after their place in the result.
         opset_version: Opset of the file, 11 or later; the target's preferred one by default.
