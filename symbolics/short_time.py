@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -183,7 +184,9 @@ def window_constant(
 def window(length: Any, periodic: bool, formula: Callable[[Any, Any], Any], options: dict[str, Any]) -> Tensor:
     """A window of any length, from a function of the part of the way, 0 to 1, that a cell is at, and of cos."""
     if type(length) is int:
-        return window_constant(length, periodic, lambda n: formula(np.linspace(0, 1, n), np.cos), options)
+        wide = options.get("dtype") is torch.float64
+        parts = partial(np.linspace, 0, 1, dtype=np.float64 if wide else np.float32)  # what is 0 is rounded as by torch
+        return window_constant(length, periodic, lambda n: formula(parts(n), np.cos), options)
     number = torch.arange(length, device=options.get("device"))
     last = number[-1:]
     part = number / (last + int(periodic)).clamp(min=1)

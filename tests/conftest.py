@@ -95,7 +95,16 @@ def settings():
         "depth of calls": sys.getrecursionlimit(),
         "collector": (gc.isenabled(), gc.get_threshold()),
         "hash of sizes": torch.SymInt.__hash__,
+        "dispatch keys": dispatch_keys(),
     }
+
+
+def dispatch_keys():
+    """The dispatch keys that this thread leaves out and adds."""
+    return (
+        torch._C._dispatch_tls_local_exclude_set().raw_repr(),
+        torch._C._dispatch_tls_local_include_set().raw_repr(),
+    )
 
 
 def is_of_compiler(owner, name):

@@ -277,7 +277,7 @@ class Observation:
         return Reference(kept, tuple(subject.outputs.paths), tuple(subject.outputs.dropped), seconds)
 
     def _note_padding(self, encoder: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        mask, padding = ([*args, None, None][place] for place in (1, 2))
+        mask, padding = [*args, None, None, None][1:3]
         mask, padding = kwargs.get("mask", mask), kwargs.get("src_key_padding_mask", padding)
         if padding is not None and mask is None and not encoder.training:
             self.notes[_PADDED_ROWS] = None

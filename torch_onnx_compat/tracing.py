@@ -191,12 +191,18 @@ _KEYS_IN_FORCE: list[tuple[Callable[[], Any], Callable[[Any, bool], None]]] = [
 ]
 
 
+_OF_EACH_BACKEND = {"Dense", "Quantized", "Sparse", "SparseCsr", "NestedTensor", "AutogradFunctionality"}
+"""Keys that the text of a set leaves out where it holds no backend beside them."""
+
+
 def _restore_keys(before: Any, now: Any, put: Callable[[Any, bool], None]) -> None:
     """Sets the thread's dispatch keys as they were: an error inside an operator of torch may leave others in force."""
-    wanted, found = (set(str(keys).partition("(")[2].rstrip(")").split(", ")) for keys in (before, now))
-    for name in wanted ^ found:
-        if name:
-            put(_C._dispatch_key_parse(name), name in wanted)
+    if before.raw_repr() == now.raw_repr():
+        return
+    names = {name for keys in (before, now) for name in str(keys).partition("(")[2].rstrip(")").split(", ")}
+    for key in map(_C._dispatch_key_parse, (names | _OF_EACH_BACKEND) - {""}):
+        if before.has(key) != now.has(key):
+            put(key, before.has(key))
 
 
 current_trace: Callable[[], Any] = _C._get_tracing_state

@@ -70,7 +70,7 @@ def item_read_after_its_owner(x):
 
 
 def owner_and_view_written(x):
-    out, total = x.t().clone(), torch.zeros(4)
+    out, total = x.t().contiguous().clone(), torch.zeros(4)
     for i in range(x.size(0)):
         out.mul_(2.0)
         out.t()[i].clamp_(max=LIMIT)

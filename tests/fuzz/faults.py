@@ -220,8 +220,8 @@ def surroundings() -> dict[str, Any]:
         "collector": (gc.isenabled(), gc.get_threshold()),
         "modes": (len(torch.overrides._get_current_function_mode_stack()), torch._C._len_torch_dispatch_stack()),
         "dispatch keys": (
-            str(torch._C._dispatch_tls_local_exclude_set()),
-            str(torch._C._dispatch_tls_local_include_set()),
+            torch._C._dispatch_tls_local_exclude_set().raw_repr(),
+            torch._C._dispatch_tls_local_include_set().raw_repr(),
         ),
         "distributions": torch.distributions.Distribution._validate_args,
         "torch functions": torch._C._get_torch_function_state(),

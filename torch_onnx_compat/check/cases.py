@@ -6,6 +6,8 @@ import time
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from torch_onnx_compat.backends.backend import ExportedGraph
@@ -423,9 +425,10 @@ class Cases:
         size = self._inputs.sizes()[name]
         odd = max(size, 3) + (2 if max(size, 3) % 2 else 1)
         candidates = [size + 1, odd] if heavy and size < 3 else [odd, size + 32, 2 * size, size // 2]
-        candidates += self._inputs.sizes().values()  # what is 1 in the example may be broadcast to another axis
+        # What is 1 in the example may be broadcast to another axis, and as long as that one.
+        shared = filter(partial(self._is_affordable_at, name), self._inputs.sizes().values() if size == 1 else ())
         before = len(self.notes)
-        for candidate in candidates:
+        for candidate in chain(candidates, shared):
             if candidate in (0, size) or not is_within(self._bounds, name, candidate):
                 continue
             cases = list(self._try_case(f"{name}={candidate}", self._inputs.at_sizes({name: candidate})))
@@ -434,6 +437,10 @@ class Cases:
                 del self.notes[before:]
                 yield from cases
                 return
+
+    def _is_affordable_at(self, name: str, size: int) -> bool:
+        sizes = {**self._inputs.sizes(), name: size}
+        return is_affordable(self._inputs, sizes, self.observation.takes_at_most)
 
     def _case_at(self, sizes: Mapping[str, int]) -> Iterator[Case]:
         label = ", ".join(f"{n}={s}" for n, s in sizes.items())
