@@ -57,17 +57,24 @@ class FixedWeight(nn.Module):
         return self.weight
 
 
+def _holds_no_state(part: nn.Module) -> bool:
+    """Whether a part of a parametrization is torch's own, or has nothing but parameters and modules."""
+    is_torchs = type(part).__module__.startswith("torch.nn.utils.param")
+    return is_torchs or not (part._buffers or vars(part).keys() - vars(nn.Module()).keys())
+
+
 # Exporters translate the parametrization anew at each use of the weight, and lack what some of them are made of:
 # torch.nn.utils.parametrizations.orthogonal takes matrix_exp, householder_product or a solution of linear equations.
 @rewrite(ParametrizationList, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def parametrized_weight_to_constant(module: nn.Module) -> nn.Module:
     """Computes a weight from its parametrizations once, as nothing else changes it in eval mode.
 
-    Declines: train mode, in which spectral_norm goes on at every use.
+    Left alone are train mode, in which spectral_norm goes on at every use, and parametrizations of the user's own that
+    hold attributes or buffers: forward may change these.
 
     Source: https://docs.pytorch.org/tutorials/intermediate/parametrizations.html
     """
-    if module.training:
+    if module.training or not all(map(_holds_no_state, module.modules())):
         return NotImplemented
     with torch.no_grad():
         return FixedWeight(module().clone())

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from torch_onnx_compat import export_compat
+from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.candidates import Candidates
 
 
@@ -113,3 +113,21 @@ def test_to_a_least_length(model, length, exporter):
     for other in (1, 3, 7, 8, 9, 12, 25):
         x = torch.randn(2, other, 2)
         torch.testing.assert_close(result(x)[0], model(x), rtol=1e-5, atol=1e-5)
+
+
+def caught_where_there_is_nothing_to_pad(x):
+    total = x.sum(1)
+    if x.mean() > 0:
+        try:
+            more = torch.zeros(LEAST - x.shape[1]).sum() + 1
+        except RuntimeError:
+            more = torch.ones(1).sum() * 5
+        total = total + more
+    return total
+
+
+@pytest.mark.parametrize("length", [5, 12])
+def test_a_caught_error_of_a_negative_size_is_no_padding(length, exporter):
+    dynamic = {"x": {0: "batch", 1: "length"}}
+    with pytest.raises(CompatError):
+        export_compat(caught_where_there_is_nothing_to_pad, torch.randn(3, length), exporter=exporter, dynamic=dynamic)

@@ -155,3 +155,19 @@ def test_at_other_sizes_the_example_is_drawn_from_not_its_repetition():
         assert [t.shape for t in drawn.tensors] == [(9, 3), (9,)]
         assert not ties(drawn.tensors[0])
         assert drawn.tensors[1].sort().values.tolist() == list(range(9))
+
+
+NARROW = (torch.float8_e4m3fn, torch.bfloat16, torch.float16, torch.float32, torch.uint16, torch.uint8, torch.int64)
+
+
+@pytest.mark.parametrize("dtype", NARROW)
+@pytest.mark.parametrize("numbers", [(0.0, 2.0, 5.0, 9.0), (9.0, 5.0, 2.0, 0.0)])
+def test_what_is_sorted_stays_so_with_its_ends(dtype, numbers):
+    ends = torch.tensor(numbers).to(dtype)
+    inputs = with_axes(bind(torch.nn.Identity(), (ends,), None, None), {"input": {0: "n"}}, None, None, ())
+    for size in (2, 3, 7):
+        (found,) = inputs.at_sizes({"n": size}).tensors
+        assert found.dtype == dtype
+        found = found.float()
+        assert (found[0], found[-1]) == (numbers[0], numbers[-1])
+        assert found.tolist() == sorted(found.tolist(), reverse=numbers[0] > numbers[-1])

@@ -151,3 +151,30 @@ def test_the_weight_of_a_model_that_trains_is_left_alone(exporter):
     model = parametrized("weight_norm").train()
     result = assert_same_outputs(model, torch.randn(2, 12), exporter, training=TrainingMode.PRESERVE)
     assert "parametrized_weight_to_constant" not in str(result)
+
+
+class Gain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.gain = 1.0
+
+    def forward(self, weight):
+        return weight * self.gain
+
+
+class SetsGain(nn.Module):
+    """Sets what the parametrization of its weight reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.parametrization = nn.Linear(4, 4), Gain()
+        register_parametrization(self.layer, "weight", self.parametrization)
+
+    def forward(self, x):
+        self.parametrization.gain = x.abs().max()
+        return x.unsqueeze(2) * self.layer.weight
+
+
+def test_a_parametrization_that_forward_changes_is_left_alone():
+    result = assert_same_outputs(SetsGain().eval(), torch.randn(2, 4), "torchscript", dynamic="batch")
+    assert "parametrized_weight_to_constant" not in str(result)

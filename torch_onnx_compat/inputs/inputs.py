@@ -401,8 +401,8 @@ def _resize(tensor: Tensor, dim: int, size: int) -> Tensor:
         places = torch.linspace(0, current - 1, size, dtype=torch.float64, device=tensor.device)
         if not tensor.is_floating_point():
             return tensor.index_select(dim, places.round().long())
-        below, above = (tensor.index_select(dim, edge.long()) for edge in (places.floor(), places.ceil()))
-        return torch.lerp(below, above, places.frac().to(tensor.dtype))
+        below, above = (tensor.double().index_select(dim, edge.long()) for edge in (places.floor(), places.ceil()))
+        return torch.lerp(below, above, places.frac()).to(tensor.dtype)
     index = torch.arange(size, device=tensor.device) % current
     return tensor.index_select(dim, index)
 
@@ -413,5 +413,6 @@ def _is_sorted(tensor: Tensor, dim: int) -> bool:
         return False
     if tensor.is_floating_point() and tensor.dim() > 1:
         return False
-    before, after = tensor.narrow(dim, 0, tensor.shape[dim] - 1), tensor.narrow(dim, 1, tensor.shape[dim] - 1)
+    numbers = tensor.double() if tensor.is_floating_point() else tensor.long()  # some types cannot be compared
+    before, after = (numbers.narrow(dim, start, tensor.shape[dim] - 1) for start in (0, 1))
     return bool((before <= after).all()) or bool((before >= after).all())

@@ -53,7 +53,7 @@ def note_exits(stmt: ast.stmt, own_name: Callable[[str, ast.stmt], str]) -> list
 
 
 def jump_behind_finally(block: Sequence[ast.stmt], own_name: Callable[[str, ast.stmt], str]) -> list[ast.stmt]:
-    """The body of a loop in which no break or continue leaves a try with a finally, which would change names after it.
+    """A loop's body with each break and continue behind the try that it leaves, whose finally may change names.
 
     Args:
         block: The statements.
@@ -67,7 +67,7 @@ def jump_behind_finally(block: Sequence[ast.stmt], own_name: Callable[[str, ast.
         made = copy_tree(stmt)
         for inner in blocks(made):
             inner[:] = jump_behind_finally(inner, own_name)
-        out += note_exits(made, own_name) if isinstance(made, ast.Try) and made.finalbody else [made]
+        out += note_exits(made, own_name) if getattr(made, "finalbody", None) else [made]
     return out
 
 

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
+from torch_onnx_compat.backends.checks import is_caught_on_stack
 from torch_onnx_compat.control_flow.run.aliases import (
     Marks,
     copy_of,
@@ -29,6 +30,7 @@ from torch_onnx_compat.control_flow.run.lifting import original_of, present
 from torch_onnx_compat.control_flow.run.refusal import refusal
 from torch_onnx_compat.control_flow.run.session import as_tensor, current
 from torch_onnx_compat.inputs import tree
+from torch_onnx_compat.stack import frames_of_model
 from torch_onnx_compat.tracing import below_function_modes, is_tracing, without_tracing
 from torch_onnx_compat.watch import Watcher
 
@@ -165,7 +167,7 @@ class Guard(WriteLog):
             args = self._keep_in_range(func, args)
         elif func in _DIVISIONS or (func in _ROUNDED_DIVISIONS and kwargs.get("rounding_mode") is not None):
             args, kwargs = _avoid_zero_divisor(func, args, kwargs)
-        elif func in _SIZED:
+        elif func in _SIZED and not is_caught_on_stack(frames_of_model()):
             args, kwargs = _avoid_negative_sizes(func, args, kwargs)
         return super().watch(func, args, kwargs)
 
@@ -217,7 +219,10 @@ _OF_OTHERS = (Tensor.new_zeros, Tensor.new_ones, Tensor.new_empty, Tensor.new_fu
 _FILLED = (torch.full, Tensor.new_full)
 """Functions that are given a value behind the sizes."""
 _SIZED = (torch.zeros, torch.ones, torch.empty, torch.full, torch.rand, torch.randn, *_OF_OTHERS)
-"""Functions that are given sizes, none of which may be negative; in `expand` -1 leaves a size as it is."""
+"""Functions that are given sizes, none of which may be negative; in `expand` -1 leaves a size as it is.
+
+Where the model catches the error of a negative one, they are left alone: it goes another way then.
+"""
 
 
 def _avoid_negative_sizes(
