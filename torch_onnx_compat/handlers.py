@@ -54,6 +54,13 @@ class CaughtErrors:
         self._functions = functions
         self._scopes: list[ExitStack] = []
         self.found: dict[CaughtError, None] = {}
+        self.may_suppress = False
+        """Whether the model entered a contextlib.suppress."""
+
+    @property
+    def may_catch(self) -> bool:
+        """Whether the model may catch an error, as far as its code tells, and the run so far."""
+        return bool(self._functions) or self.may_suppress
 
     def __enter__(self) -> CaughtErrors:
         with ExitStack() as stack:
@@ -118,6 +125,12 @@ def _let_tell(functions: Collection[types.FunctionType]) -> Iterator[None]:
 def _let_suppress_tell() -> Iterator[None]:
     """While active, `contextlib.suppress` tells which error of the model's code it drops."""
     plain: Any = contextlib.suppress.__exit__
+    plain_enter: Any = contextlib.suppress.__enter__
+
+    def enter(self: Any) -> Any:
+        if _logs and is_followed(sys._getframe(1).f_globals.get("__name__")):
+            _logs[-1].may_suppress = True
+        return plain_enter(self)
 
     def leave(self: Any, kind: Any, error: Any, trace: Any) -> Any:
         drops = plain(self, kind, error, trace)
@@ -127,9 +140,11 @@ def _let_suppress_tell() -> Iterator[None]:
         return drops
 
     try:
+        contextlib.suppress.__enter__ = enter  # type: ignore[method-assign]
         contextlib.suppress.__exit__ = leave  # type: ignore[method-assign]
         yield
     finally:
+        contextlib.suppress.__enter__ = plain_enter  # type: ignore[method-assign]
         contextlib.suppress.__exit__ = plain  # type: ignore[method-assign]
 
 

@@ -10,8 +10,9 @@ from torch_onnx_compat.backends.internals import symbolic
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.prepare import export_conditions, prepare
 from torch_onnx_compat.questions.arguments import leaves_of, replace_leaves
+from torch_onnx_compat.questions.beside import Beside
 from torch_onnx_compat.questions.memo import ShapeMemo, _is_pointwise
-from torch_onnx_compat.questions.run import _Beside, run_symbolically
+from torch_onnx_compat.questions.run import run_symbolically
 
 
 class Blocks(nn.Module):
@@ -62,12 +63,12 @@ def test_questions_are_those_of_every_operator_run(kind, size, monkeypatch):
         assert not run.obstacle
         return {(q.kind, str(q.expression), q.operator) for q in run.questions}, len(ran)
 
-    def run_once(self, func, args, kwargs, plain=_Beside._run_once):
+    def run_once(self, func, args, kwargs, plain=Beside._run_once):
         ran.append(func)
         return plain(self, func, args, kwargs)
 
     ran: list[object] = []
-    monkeypatch.setattr(_Beside, "_run_once", run_once)
+    monkeypatch.setattr(Beside, "_run_once", run_once)
     with_memo, few = questions()
     monkeypatch.setattr(ShapeMemo, "_key", lambda *args: None)
     monkeypatch.setattr(ShapeMemo, "_keeps_shape", lambda *args: False)

@@ -12,7 +12,7 @@ from typing import Any
 
 from torch_onnx_compat.backends.backend import ExportedGraph
 from torch_onnx_compat.check.elsewhere import Elsewhere
-from torch_onnx_compat.check.frontier import Rank
+from torch_onnx_compat.check.frontier import Rank, is_known_at_one
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, Found, OtherSides
 from torch_onnx_compat.check.sizes import AxisProof, SizeTrials, Trial, is_affordable
@@ -293,6 +293,8 @@ class Cases:
             asked_at = trials.next_frontier(last)
             if asked_at is None:
                 break
+            if is_known_at_one(run, self.observation.trace_inputs().sizes(), asked_at, self._bounds):
+                continue
             runs.append(self._ask(asked_at))
             seconds += runs[-1].seconds
             yield from self._answer(runs[-1].questions, asked_at, trials)

@@ -6,7 +6,10 @@ import itertools
 from collections.abc import Iterator
 from enum import IntEnum
 
-from torch_onnx_compat.questions.search import Sizes
+from torch_onnx_compat.inputs.inputs import Bounds
+from torch_onnx_compat.questions.log import SymbolicRun
+from torch_onnx_compat.questions.question import Question
+from torch_onnx_compat.questions.search import Sides, Sizes
 
 
 class Rank(IntEnum):
@@ -48,3 +51,27 @@ class Frontier:
                     del of_rank[place]
                     return True
         return False
+
+
+def is_known_at_one(run: SymbolicRun, asked_at: Sizes, sizes: Sizes, bounds: Bounds) -> bool:
+    """Whether a case at an axis of 1 has shown all that another run there could ask.
+
+    Where it is the only axis, what is asked there and nowhere else is asked of one size, and has one answer. And what
+    the model's Python does there is what it does at larger sizes, if only operators see the 1.
+
+    Args:
+        run: What was asked at larger sizes.
+        asked_at: Those sizes.
+        sizes: The sizes to ask at.
+        bounds: Smallest and largest size of each axis.
+    """
+    if list(sizes.values()) != [1] or min(asked_at.values()) <= 2 or not run.is_complete or run.drops_sizes:
+        return False
+    return all(_is_of_broadcasting(question, asked_at, bounds) for question in run.questions if question.is_asked)
+
+
+def _is_of_broadcasting(question: Question, asked_at: Sizes, bounds: Bounds) -> bool:
+    """Whether a question has the same answer at an axis of 1, or is an operator's, and has it at 2."""
+    sides = Sides(question, asked_at, bounds)
+    is_other, is_other_at_two = (sides.is_other(dict.fromkeys(asked_at, size)) for size in (1, 2))
+    return not is_other or (question.chooses_kernel and not is_other_at_two)

@@ -37,6 +37,10 @@ class SymbolicRun:
     """The model's statements that decide on a size that values decide, such as the number of what was selected."""
     rank_places: set[str] = field(default_factory=set)
     """The model's statements that ask for a number of dimensions that values decide: a squeeze drops what is one."""
+    drops_sizes: bool = False
+    """Whether a dimension is dropped where a size is 1."""
+    has_values: bool = True
+    """Whether real tensors ran beside the fakes."""
     seconds: float = 0.0
     """Of its thread's processor time."""
     calls: Calls = field(default_factory=lambda: Calls(()))

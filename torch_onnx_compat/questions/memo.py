@@ -46,7 +46,7 @@ class ShapeMemo:
         if self._keeps_shape(func, leaves, real):
             self._ask_of_broadcasting(leaves[0])
             return leaves[0] if func._schema.is_mutable else self._like(leaves[0])
-        if func is _BATCH_NORM and _layout(real[0]) == _layout(leaves[0].actual):
+        if func is BATCH_NORM and _layout(real[0]) == _layout(leaves[0].actual):
             return (self._like(leaves[0]), *real[1:])
         result = self._run(func, args, kwargs)
         if key is not None:
@@ -130,7 +130,7 @@ class ShapeMemo:
         return (kind, leaf)
 
 
-_BATCH_NORM = torch.ops.aten._native_batch_norm_legit_no_training.default
+BATCH_NORM = torch.ops.aten._native_batch_norm_legit_no_training.default
 """In nearly every model of images, and some 10 ms in torch's Python; its first result is like its argument."""
 
 

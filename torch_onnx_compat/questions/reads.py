@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
@@ -32,6 +33,9 @@ _BYTES = frozenset({Tensor.untyped_storage})
 """Of these, what tells how many bytes there are."""
 
 
+_NUMEL_OPERATORS = frozenset({torch.ops.aten.numel, torch.ops.aten.numel.default})
+"""Spellings of `Tensor.numel` that torch's C++ refuses for a fake before any dispatch."""
+
 _NUMBERS_OF_DIMENSIONS = frozenset({Tensor.dim, Tensor.ndimension, Tensor.ndim.__get__})  # type: ignore[attr-defined]
 _RANKS = _NUMBERS_OF_DIMENSIONS | {Tensor.size, Tensor.shape.__get__}  # type: ignore[attr-defined]
 """What tells a tensor's number of dimensions."""
@@ -53,6 +57,8 @@ class Reads(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func == Tensor.nbytes.__get__:  # type: ignore[attr-defined]
             return args[0].numel() * args[0].element_size()
+        if func in _NUMEL_OPERATORS:
+            return args[0].numel()
         if func in _READS:
             return self._read_actual(func, args, kwargs or {})
         if func in _RANKS and getattr(args[0], "has_open_rank", False):
