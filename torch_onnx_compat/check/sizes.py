@@ -259,6 +259,8 @@ class SizeTrials:
                 break
         if not (sides.question.chooses_kernel and sides.question.is_equality):
             yield from self._farther(sides, on_the_way or others)
+        if sides.question.is_equality and not sides.question.operator:
+            yield from self._uneven(sides, path)
         yield from self._of_name(sides)
 
     def _of_name(self, sides: Sides) -> Iterator[Trial]:
@@ -321,6 +323,22 @@ class SizeTrials:
                 if self._key(sizes) not in map(self._key, self.legal_sizes):
                     yield Trial(sizes, sides.question)
                 return
+
+    def _uneven(self, sides: Sides, path: Sequence[Sides]) -> Iterator[Trial]:
+        """Sizes on the other side at which one axis is longer than another one, for each two of a question.
+
+        A branch for one product of sizes may do at some of them what the other branch does: a table of 4 x 4 that is
+        resized to 4 x 4 is itself, and resized to 2 x 8 it is not.
+        """
+        done: set[str] = set()
+        for sizes in sides.uneven() if len(sides.axes) > 1 else ():
+            longest = max(sides.axes, key=lambda axis: sizes[axis])
+            if longest in done or not _keeps(path, sizes) or self._obstacle(sizes, sides.question):
+                continue
+            if self._key(sizes) not in self._refused and self._key(sizes) not in map(self._key, self.legal_sizes):
+                yield Trial(sizes, sides.question)
+            if self._key(sizes) in map(self._key, self.legal_sizes):
+                done.add(longest)
 
     def _is_out_of_reach(self, sizes: Sizes, verdict: Verdict) -> bool:
         obstacle = self._obstacle(sizes, verdict.question)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
@@ -24,6 +25,16 @@ MIXED = 5
 
 NAMED = 16
 """Sizes at most that come from the numbers which the code names."""
+
+
+UNEVEN = (*range(2, 34), *range(40, 129, 8), *range(144, 513, 16))
+"""Sizes for which the size of another axis is solved."""
+
+PROPORTION = 4.0
+"""The proportion of two axes that is tried first: far from a square, and not a line."""
+
+MOST_UNEVEN = 4
+"""Sizes at most that are offered for each pair of axes, in each order."""
 
 
 class Sides:
@@ -94,6 +105,24 @@ class Sides:
             hits += [sizes for sizes in self._joint() if self.is_other(sizes)]
         unique = {tuple(sizes.items()): sizes for sizes in hits}
         yield from sorted(unique.values(), key=self._distance)
+
+    def uneven(self) -> Iterator[Sizes]:
+        """Sizes on the other side of an equality at which two axes have other proportions than in the hits so far.
+
+        For each pair of axes one is given a size, and the other is solved for: ``h * w == 16`` holds at 2 and 8, too.
+        """
+        for first, second in itertools.permutations(self.axes, 2):
+            found: list[tuple[float, Sizes]] = []
+            for size in UNEVEN:
+                at = partial(self._at_two, first, size, second)
+                roots = self._roots(second, at) if is_within(self._bounds, first, size) else ()
+                for other in roots:
+                    if other > size and is_within(self._bounds, second, other):
+                        found.append((abs(math.log(other / size / PROPORTION)), at(other)))
+            yield from [sizes for _, sizes in sorted(found, key=lambda pair: pair[0])][:MOST_UNEVEN]
+
+    def _at_two(self, first: str, size: int, second: str, other: int) -> Sizes:
+        return {**self._example, first: size, second: other}
 
     def named(self) -> Iterator[Sizes]:
         """Sizes at which the expression is a number that the code around the question names, or the next one."""
