@@ -88,6 +88,9 @@ class Watcher(TorchFunctionMode):
         kwargs = kwargs or {}
         trace = current_trace()
         try:
+            handle = _handler_of(kinds) if kinds and torch._C._is_torch_function_enabled() else None
+            if handle is not None:
+                return self.pass_inside(functools.partial(_handled, handle, func, kinds), func, args, kwargs)
             with below_function_modes():
                 concerns = self.concerns(func, args, kwargs)
             if concerns:
@@ -108,6 +111,24 @@ class Watcher(TorchFunctionMode):
         if func not in self._copies:
             self._copies[func] = _without_dispatch(func)
         return self._copies[func]
+
+
+@functools.cache
+def _handler_of(kinds: tuple[type, ...]) -> Callable[..., Any] | None:
+    """The `__torch_function__` that a model's subclass of Tensor has, whose calls no mode would see; None for torch's.
+
+    Args:
+        kinds: The classes among a call's arguments that torch names, the one that handles the call first.
+    """
+    own = (k for k in kinds if issubclass(k, Tensor) and k.__module__.partition(".")[0] not in _TORCHS)
+    return getattr(next(own, None), "__torch_function__", None)
+
+
+_TORCHS = ("torch", "torch_onnx_compat")
+
+
+def _handled(handle: Callable[..., Any], func: Any, kinds: tuple[type, ...], *args: Any, **kwargs: Any) -> Any:
+    return handle(func, kinds, args, kwargs)
 
 
 _passing: list[Watcher] = []

@@ -3,6 +3,7 @@
 import time
 from dataclasses import replace
 
+import onnxruntime as ort
 import pytest
 import torch
 from check.decided import ALL, X, mean
@@ -259,3 +260,17 @@ def test_one_input_goes_back_a_part_of_the_way():
     back = led_back(far, inputs, 0, 0.25)
     assert torch.equal(back.tensors[0], torch.full((2,), 3.0))
     assert back.tensors[1] is far.tensors[1]
+
+
+def test_inputs_of_two_sizes_are_halved_at_the_sizes_of_the_first(tmp_path):
+    def spells(ids):
+        is_word = ids[0].item() == 417 and ids[1].item() == 32 and ids[2].item() == 1290
+        return ids + 100 if is_word else ids
+
+    path = str(tmp_path / "model.onnx")
+    ids = torch.tensor([7, 3, 1500, 22, 80, 9])
+    export_compat(spells, (ids,), path, input_names=["ids"], dynamic_axes={"ids": {0: "length"}})
+    session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+    for given in ([417, 32, 1290, 4], [417, 32, 1291], [417, 32, 1290]):
+        ids = torch.tensor(given)
+        assert session.run(None, {"ids": ids.numpy()})[0].tolist() == spells(ids).tolist()

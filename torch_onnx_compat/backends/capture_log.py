@@ -29,6 +29,7 @@ from torch_onnx_compat.backends.messages import is_message
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames_of_model
+from torch_onnx_compat.watch import Watcher
 
 _TEXTS = frozenset({Tensor.__repr__, Tensor.__format__})
 
@@ -52,8 +53,8 @@ _ON_THE_WAY = (
 
 @functools.cache
 def _files_on_the_way() -> frozenset[str]:
-    """The files of those modules; one that has moved is an ImportError, and not a frame that is missed."""
-    return frozenset(str(importlib.import_module(name).__file__) for name in _ON_THE_WAY)
+    """The files of those modules, and of all watchers; one that has moved is an ImportError, and no frame missed."""
+    return frozenset(str(importlib.import_module(name).__file__) for name in (*_ON_THE_WAY, *Watcher.modules))
 
 
 class CaptureLog(TorchFunctionMode):

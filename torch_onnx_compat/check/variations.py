@@ -55,16 +55,21 @@ def of_all_magnitudes(inputs: Inputs, seed: int) -> Inputs:
 
 
 def between(one: Inputs, other: Inputs, part: float) -> Inputs:
-    """The inputs at a part of the way from one to another of the same shapes; whole numbers are rounded."""
-    pairs = zip(one.tensors, other.tensors, strict=True)
+    """The inputs at a part of the way from one to another, at the sizes of the first; whole numbers are rounded."""
+    pairs = zip(one.tensors, _at_sizes_of(one, other).tensors, strict=True)
     return replace(one, tensors=tuple(_tensor_between(x, y, part) for x, y in pairs))
 
 
 def led_back(inputs: Inputs, to: Inputs, position: int, part: float) -> Inputs:
-    """The inputs, one of them at a part of the way from that of others, which has the same shape."""
+    """The inputs, one of them at a part of the way from that of others."""
     tensors = list(inputs.tensors)
-    tensors[position] = _tensor_between(to.tensors[position], tensors[position], part)
+    tensors[position] = _tensor_between(_at_sizes_of(inputs, to).tensors[position], tensors[position], part)
     return replace(inputs, tensors=tuple(tensors))
+
+
+def _at_sizes_of(one: Inputs, other: Inputs) -> Inputs:
+    """Other inputs, at the sizes of some; a case may have been at any."""
+    return other if one.sizes() == other.sizes() else other.at_sizes(one.sizes())
 
 
 def _tensor_between(one: Tensor, other: Tensor, part: float) -> Tensor:

@@ -161,6 +161,12 @@ class Aliases:
         origins = self._origins_of(self._number(one))
         return any(not origins.isdisjoint(self._origins_of(self._number(other))) for other in others)
 
+    def may_be_one(self, one: Tensor, other: Tensor) -> bool:
+        """Whether a decision has chosen a tensor for another name, so that both are one in Python, or are not."""
+        numbers = [self._number(one), self._number(other)]
+        is_chosen = any(number in self._origins for number in numbers)
+        return is_chosen and numbers[0] != numbers[1] and self.may_share(one, [other])
+
     def take_back(self, before: Marks, known: frozenset[int]) -> Marks:
         """Takes the marks back that storages got since which were known before; returns them."""
         new = [number for number in self.marks if number in known and number not in before]
@@ -281,6 +287,11 @@ def present_aliases() -> Aliases:
     """Those of the present run; where none are watched, some that nobody looks at."""
     found = _current.get()
     return Aliases() if found is None else found
+
+
+def may_be_one(one: Any, other: Any) -> bool:
+    """Whether two values are tensors that are one in Python, or are not, as a decision comes out."""
+    return isinstance(one, Tensor) and isinstance(other, Tensor) and present_aliases().may_be_one(one, other)
 
 
 def stand_for(made: T, sides: Iterable[Any], mark: str | None = None) -> T:

@@ -117,13 +117,17 @@ class State:
     """Module or object, name of the table ("" for its own attributes), the table, and a copy of it."""
     contents: list[tuple[str, Content]] = field(default_factory=list)
     """Whatever else can be changed, with its name."""
+    kinds: dict[int, type] = field(default_factory=dict)
+    """By identity: the classes of the modules and objects."""
     bindings_outside: Bindings | None = None
     """What the names of classes and of Python modules are bound to."""
 
     @_without_notes
     def change(self) -> str:
         """The first change since that is no binding of an attribute; empty if there is none."""
-        for _, name, now, before in self.tables:
+        for owner, name, now, before in self.tables:
+            if name == "" and type(owner) is not self.kinds[id(owner)]:
+                return "the class of an object"
             if name in ("_parameters", "_modules"):
                 changed = _changed_keys(now, before)
                 if changed:
@@ -152,7 +156,9 @@ class State:
     @_without_notes
     def put_back(self) -> None:
         """Undoes the changes."""
-        for _, _, now, before in self.tables:
+        for owner, name, now, before in self.tables:
+            if name == "" and type(owner) is not self.kinds[id(owner)]:
+                owner.__class__ = self.kinds[id(owner)]
             now.clear()
             now.update(before)
         for _, contents in self.contents:
@@ -211,6 +217,7 @@ def take_state(branches: Sequence[Any], reach: Reach | None = None, apart_from: 
     found = State(contents=reached.contents, bindings_outside=outside)
     for owner in reached.owners:
         own = vars(owner)
+        found.kinds[id(owner)] = type(owner)
         found.tables.append((owner, "", own, dict(own)))
         for name in _TABLES if isinstance(owner, nn.Module) else ():
             if type(own.get(name)) is dict:

@@ -18,6 +18,7 @@ from torch.nn import functional
 from torch_onnx_compat.backends.internals import pythons_own
 from torch_onnx_compat.backends.wide import in_double
 from torch_onnx_compat.control_flow.run import factories, iterables
+from torch_onnx_compat.control_flow.run.aliases import may_be_one
 from torch_onnx_compat.control_flow.run.branch import Branch
 from torch_onnx_compat.control_flow.run.decide import decide
 from torch_onnx_compat.control_flow.run.exact import promoted
@@ -329,6 +330,8 @@ def is_same(session: Session | None, left: Any, right: Any) -> Any:
         RefusedDecision: Both are numbers of which Python has several with one value.
     """
     sides = (left, right)
+    if session is not None and (session.choices.is_one_of(left, right) or may_be_one(left, right)):
+        raise refusal("`is` of two things of which a decision that depends on the inputs has chosen one.")
     made = [None if session is None or type(v) in (bool, int, float) else session.kind_of_number(v) for v in sides]
     if left is right or made == [None, None]:
         return left is right

@@ -72,6 +72,7 @@ def decide(session: Session, test: Any, then: Branch, otherwise: Branch, stateme
 def _decide(
     session: Session, test: Any, then: Branch, otherwise: Branch, statement: Statement, taken: Numbering
 ) -> Any:
+    session.check_choices()
     key = session.key()
     for part, branch in enumerate((otherwise, then)):
         branch.nesting = branch.nesting or partial(session.within, key, part)
@@ -111,7 +112,8 @@ def _decide_by_both(
     if session.surveying and by_size:
         _compare(session, key, *outcomes)
     try:
-        value, bound = _decide_by_mask(session, condition, *outcomes, statement)
+        with session.choices.among({id(content.holder) for _, content in state.contents}):
+            value, bound = _decide_by_mask(session, condition, *outcomes, statement)
     except Mismatch as mismatch:
         if not session.surveying:
             _refuse_failed(outcomes, mismatch)

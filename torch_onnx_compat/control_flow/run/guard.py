@@ -16,6 +16,7 @@ from torch import Tensor
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.checks import is_caught_on_stack
+from torch_onnx_compat.backends.writes import REPLACEMENTS
 from torch_onnx_compat.control_flow.run.aliases import (
     Marks,
     copy_of,
@@ -163,6 +164,8 @@ class Guard(WriteLog):
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Brings indices, divisors and sizes into range, then makes the call."""
+        if _name_of(func) in _REPLACEMENTS:
+            raise refusal(f"a branch gives a tensor other memory or another shape ({_name_of(func)}); use x = y.")
         if func in _INDEXED:
             args = self._keep_in_range(func, args)
         elif func in _DIVISIONS or (func in _ROUNDED_DIVISIONS and kwargs.get("rounding_mode") is not None):
@@ -245,6 +248,14 @@ def _avoid_negative_sizes(
 
     given = {name: raised(value) if name in ("size", "repeats") else value for name, value in kwargs.items()}
     return (*args[:start], *map(raised, args[start:end]), *args[end:]), given
+
+
+def _name_of(func: Any) -> str:
+    """The name of a function of torch; that of an operator, as torch.export calls them, without its overload."""
+    return str(getattr(func, "__name__", "")).partition(".")[0]
+
+
+_REPLACEMENTS = frozenset(map(_name_of, REPLACEMENTS))
 
 
 def _is_mask(index: Any) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from torch_onnx_compat.control_flow.run.exact import compare_exactly, promoted
 from torch_onnx_compat.control_flow.run.lengths import at_least, divided_up, is_scannable
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows
 from torch_onnx_compat.control_flow.run.number_kinds import SYMBOLS
@@ -18,7 +19,7 @@ from torch_onnx_compat.control_flow.run.refusal import refusal
 from torch_onnx_compat.control_flow.run.session import Session, as_tensor, current
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class CountedItems:
     """Items by number; their count depends on the inputs."""
 
@@ -30,6 +31,42 @@ class CountedItems:
     """Whether it does not give several items of several numbers, stacked."""
     read: Callable[[Any], Any] | None = None
     """Gives what Python has at a number, where `at` gives it as a tensor."""
+    kind: type = list
+    """Whether it is a list or a tuple, which never equal each other."""
+
+    def __eq__(self, other: object) -> Any:
+        """Whether it is the same list, a boolean tensor of shape ().
+
+        Raises:
+            RefusedDecision: The other one's length depends on the inputs, too; or the items are no numbers.
+        """
+        if isinstance(other, (CountedItems, Rows, AppendLog)):
+            raise refusal("two lists are compared whose lengths depend on the inputs; compare tensors: torch.equal.")
+        if not isinstance(other, (list, tuple)) or not isinstance(other, self.kind):
+            return False
+        items = self._numbers("compared with another one")
+        return _are_numbers(items, as_tensor(self.length), list(other))
+
+    def __contains__(self, item: Any) -> Any:
+        return bool(self.contains(item))  # a decision: what asks for a container's own answer gets a bool of it
+
+    def __hash__(self) -> int:
+        raise refusal("a list or a tuple whose length depends on the inputs is looked up; compare it with ==.")
+
+    def contains(self, item: Any) -> Any:
+        """Whether a number is among the items, a boolean tensor of shape ()."""
+        items = self._numbers("searched")
+        if type(item) in (bool, int, float):
+            found = compare_exactly(items, "==", float(item) if type(item) is float else int(item))
+            return found.any() if isinstance(found, Tensor) else torch.zeros((), dtype=torch.bool)
+        return _is_number(items, item).any()
+
+    def _numbers(self, doing: str) -> Tensor:
+        """The items, of shape (count,)."""
+        items = None if self.one_by_one else self.at(torch.arange(self.length))
+        if not isinstance(items, Tensor) or items.dim() != 1:
+            raise refusal(f"a list of other things than numbers, whose length depends on the inputs, is {doing}.")
+        return items
 
     def __iter__(self) -> Any:
         raise refusal("a list is made of something whose length depends on the inputs; use a tensor, or a plain loop.")
@@ -64,6 +101,29 @@ class CountedItems:
 
     def __radd__(self, other: Any) -> Any:
         return other + self.rows()
+
+
+def _are_numbers(items: Tensor, length: Tensor, wanted: list[Any]) -> Tensor:
+    """Whether the items of shape (length,) are these, a boolean tensor of shape ()."""
+    found = [length == len(wanted)]
+    padded = torch.cat([items, items.new_zeros(len(wanted))]) if wanted else items
+    for place, one in enumerate(wanted):
+        item = padded[place : place + 1]
+        is_known = type(one) in (bool, int, float)
+        same = compare_exactly(item, "==", int(one) if type(one) is bool else one) if is_known else None
+        same = _is_number(item, one) if same is None else same
+        found.append(same.reshape(()) if isinstance(same, Tensor) else torch.full((), same))
+    return torch.stack(found).all()
+
+
+def _is_number(items: Tensor, other: Any) -> Tensor:
+    """Which items are a number that values or sizes decide; none where it is none."""
+    if not isinstance(other, (Tensor, *SYMBOLS)):
+        return torch.zeros(items.shape, dtype=torch.bool)
+    number = as_tensor(other)
+    if number.dim() or number.is_floating_point() or items.is_floating_point():
+        raise refusal("a list whose length depends on the inputs is compared with a number that is no whole one.")
+    return promoted(items) == promoted(number)
 
 
 def as_counted_items(session: Session, value: Any) -> CountedItems | None:
@@ -225,7 +285,7 @@ def _list(session: Session, function: Any, *args: Any) -> Any:
     if len(args) == 1 and isinstance(args[0], Rows):
         return args[0].copy()
     known = as_counted_items(session, args[0]) if len(args) == 1 else None
-    return known if known is not None else function(*args)
+    return replace(known, kind=function) if known is not None else function(*args)
 
 
 STAND_INS: dict[Any, Callable[..., Any]] = {

@@ -64,16 +64,21 @@ def join(condition: Tensor, a: Any, b: Any, path: str = "the result", *, grows: 
         return b
     if _is_value(a) and _is_value(b):
         return _join_values(condition, a, b, path)
-    if isinstance(a, AppendLog) and isinstance(b, AppendLog):
-        return _join_logs(condition, a, b, path)
-    if isinstance(a, Slots) and isinstance(b, Slots):
-        return _join_slots(condition, a, b, path)
+    if type(a) is type(b) and type(a) in _OWN_LISTS:
+        return _OWN_LISTS[type(a)](condition, a, b, path)
     if isinstance(a, Rows) or isinstance(b, Rows) or (grows and _are_lists_of_other_lengths(a, b)):
         return Rows(_join_parts(condition, a, b, path))
     if type(a) is not type(b):
         message = f"{path} is a {type(a).__name__} in one branch and a {type(b).__name__} in the other"
         raise Mismatch(message, of_kinds=True)
-    return _join_containers(condition, a, b, path, grows)
+    return _note_choice(_join_containers(condition, a, b, path, grows), a, b)
+
+
+def _note_choice(joined: Any, a: Any, b: Any) -> Any:
+    session = current()
+    if session is not None and joined is not a:
+        session.choices.note(joined, (a, b))
+    return joined
 
 
 def _join_slots(condition: Tensor, a: Slots, b: Slots, path: str) -> Slots:
@@ -123,6 +128,9 @@ def _join_parts(condition: Tensor, a: Any, b: Any, path: str) -> list[Part]:
                 raise Mismatch(f"{path} has items in one branch that the other lacks", of_kinds=True)
             found.append(Part(part.value, only if part.keep is True else only & part.keep))
     return found
+
+
+_OWN_LISTS: dict[type, Callable[..., Any]] = {AppendLog: _join_logs, Slots: _join_slots}
 
 
 def join_what_fits(condition: Tensor, taken: Any, other: Any, *, grows: bool = False) -> Any:

@@ -154,6 +154,11 @@ class AppendLog(_Parts):
     def __getattr__(self, name: str) -> Any:
         raise refusal(f"a list that a loop of varying length appends to is used in it otherwise ({name}).")
 
+    def __eq__(self, other: object) -> bool:
+        return self is other or bool(self._refuse_read())
+
+    __hash__ = None  # type: ignore[assignment]
+
     def _refuse_read(self, *_: Any) -> Any:
         raise refusal(
             "a list that a loop of varying length appends to is read in it otherwise than by [-1] and len(); keep what "
@@ -312,10 +317,22 @@ class Rows(_Parts, list[Any]):
         made.extend(self)
         return made
 
+    def __eq__(self, other: object) -> Any:
+        """Whether it is itself, or the empty list: a boolean tensor of shape ()."""
+        if self is other:
+            return True
+        return self.count_items() == 0 if isinstance(other, list) and not len(other) else self._refuse()
+
+    def __ne__(self, other: object) -> Any:
+        return ~as_tensor(self == other)
+
+    __hash__ = None
+
     def _refuse(self, *_: Any) -> Any:
         raise refusal("a list whose length depends on the inputs is used in a way that no tensor can stand for.")
 
     __setitem__ = __contains__ = pop = remove = index = sort = clear = _refuse  # type: ignore[assignment]
+    __lt__ = __le__ = __gt__ = __ge__ = __mul__ = __rmul__ = __imul__ = _refuse
 
 
 def _flatten_log(log: AppendLog) -> tuple[list[Any], Any]:

@@ -109,7 +109,34 @@ class Position:
         """Does nothing."""
 
 
-Content = Contents | Slots | Variable | Position
+@dataclass(frozen=True)
+class Body:
+    """A class that a function of the model's has made, with its attributes at one moment."""
+
+    holder: type
+    before: dict[str, Any]
+
+    def is_changed(self) -> bool:
+        """Whether one of them has another value now."""
+        return bool(self.changed_key())
+
+    def changed_key(self) -> str:
+        """The first of them that has another value, as ``.name``."""
+        now = vars(self.holder)
+        keys = (key for key in {**self.before, **now} if now.get(key, MISSING) is not self.before.get(key, MISSING))
+        return next((f".{key}" for key in keys), "")
+
+    def put_back(self) -> None:
+        """Restores them."""
+        now = dict(vars(self.holder))
+        for key in {**self.before, **now}:
+            if key not in self.before:
+                delattr(self.holder, key)
+            elif now.get(key, MISSING) is not self.before[key]:
+                setattr(self.holder, key, self.before[key])
+
+
+Content = Contents | Slots | Variable | Position | Body
 
 
 @dataclass
@@ -143,14 +170,15 @@ class Reachable:
         position = _position(value)
         if position is not None:
             self.contents.append((name, Position(value, position)))
-        inner = self._enter_container(name, value) if isinstance(value, (*CONTAINERS, np.ndarray)) else []
+        holds_items = isinstance(value, (*CONTAINERS, np.ndarray, tuple))
+        inner = self._enter_container(name, value) if holds_items else []
         if isinstance(value, nn.Module) or is_object(value):  # a class of the model's may be a list, too
             self.owners.append(value)
             return [*inner, *((f"{name}.{part}", one) for part, one in _parts_of(value))]
-        if isinstance(value, (*CONTAINERS, np.ndarray)):
+        if holds_items:
             return inner
-        if isinstance(value, tuple):
-            return [(name, item) for item in values_in(value)]
+        if isinstance(value, type):
+            return self._enter_class(name, value)
         if isinstance(value, types.FunctionType):
             self._note_variables(value)
         if isinstance(value, _CALLABLE):
@@ -160,7 +188,8 @@ class Reachable:
         return self._enter_slots(name, value)
 
     def _enter_container(self, name: str, value: Any) -> list[tuple[str, Any]]:
-        self.contents.append((name, Contents.of(value)))
+        if not isinstance(value, tuple):
+            self.contents.append((name, Contents.of(value)))
         return [] if isinstance(value, np.ndarray) else [(name, item) for item in values_in(value)]
 
     def _note_variables(self, function: types.FunctionType) -> None:
@@ -173,6 +202,10 @@ class Reachable:
         new = [(name, cell) for name, cell in cells if id(cell) not in self._seen and name in binds(function.__code__)]
         self._seen.update(id(cell) for _, cell in new)
         self.contents += [(name, Variable.of(cell)) for name, cell in new]
+
+    def _enter_class(self, name: str, value: type) -> list[tuple[str, Any]]:
+        self.contents.append((name, Body(value, dict(vars(value)))))
+        return [(f"{name}.{part}", one) for part, one in vars(value).items() if not part.startswith("__")]
 
     def _enter_slots(self, name: str, value: Any) -> Iterable[tuple[str, Any]]:
         kind: Any = type(value)
@@ -198,7 +231,9 @@ def _is_nothing(value: Any) -> bool:
     kind = type(value)
     if kind is types.FunctionType:
         return not (value.__closure__ or value.__defaults__ or value.__kwdefaults__ or vars(value))
-    return kind in _ATOMS or isinstance(value, (Tensor, type)) or _is_own(kind)
+    if isinstance(value, type):  # what stands in a Python module is looked after by Bindings
+        return "<locals>" not in value.__qualname__ or not is_followed(value.__module__)
+    return kind in _ATOMS or isinstance(value, Tensor) or _is_own(kind)
 
 
 def _is_own(code: Any) -> bool:
@@ -220,7 +255,7 @@ def _held_by(name: str, function: Any) -> list[tuple[str, Any]]:
     if isinstance(function, (types.BuiltinMethodType, types.MethodWrapperType)):
         return [(name, function.__self__)]
     if isinstance(function, functools.partial):
-        return [(name, value) for value in (function.func, *function.args, *function.keywords.values())]
+        return [*((name, value) for value in (function.func, *function.args)), (f"{name}.keywords", function.keywords)]
     if not is_followed(function.__module__):
         return []
     defaults = (*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values())
@@ -251,7 +286,8 @@ def _position(value: Any) -> Any:
             return value.tell()
         return 0
     if isinstance(value, types.GeneratorType):
-        return -1 if value.gi_frame is None else value.gi_frame.f_lasti
+        frame = value.gi_frame
+        return -1 if frame is None else (frame.f_lasti, *map(id, frame.f_locals.values()))
     if hasattr(type(value), "__next__") and hasattr(type(value), "__length_hint__"):
         return operator.length_hint(value)
     kind: Any = type(value)

@@ -22,7 +22,7 @@ from torch_onnx_compat.control_flow.run.callees import is_same as same_object
 from torch_onnx_compat.control_flow.run.decide import Statement, decide, truth_now
 from torch_onnx_compat.control_flow.run.either import Either
 from torch_onnx_compat.control_flow.run.exact import compare_exactly, promoted
-from torch_onnx_compat.control_flow.run.iterables import listed
+from torch_onnx_compat.control_flow.run.iterables import CountedItems, as_counted_items, listed
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
 from torch_onnx_compat.control_flow.run.number_kinds import SYMBOLS
@@ -229,6 +229,9 @@ def _compared(left: Any, symbol: str, right: Any) -> Any:
         if symbol in ("in", "not in"):
             found = _contains(right, left)
             return found if symbol == "in" else not_(found)
+        if symbol in ("==", "!=") and any(isinstance(side, _OF_UNKNOWN_LENGTH) for side in (left, right)):
+            equal = _is_list(left, right)
+            return equal if symbol == "==" else not_(equal)
         if symbol in ("==", "!=") and _are_alike(left, right) and (_holds_numbers(left) or _holds_numbers(right)):
             equal = _are_equal(left, right)
             return equal if symbol == "==" else not_(equal)
@@ -250,7 +253,13 @@ def is_same(left: Any, right: Any) -> Any:
 
 
 def is_sequence(value: Any, length: int) -> bool:
-    """Whether a value is what the pattern of a sequence of some items matches."""
+    """Whether a value is what the pattern of a sequence of some items matches.
+
+    Raises:
+        RefusedDecision: It is a list whose length depends on the inputs.
+    """
+    if isinstance(value, _OF_UNKNOWN_LENGTH):
+        raise refusal("match of a list whose length depends on the inputs; compare it with ==.")
     return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray)) and len(value) == length
 
 
@@ -265,6 +274,18 @@ def subject(value: Any) -> Any:
         if session is not None and session.number_type(item) is not None:
             raise refusal("match of a number that values decide; compare it with if instead.")
     return value
+
+
+_OF_UNKNOWN_LENGTH = (CountedItems, Rows)
+"""What stands for a list, and has no length that C could read."""
+
+
+def _is_list(left: Any, right: Any) -> Any:
+    """``left == right`` where one of them is a list whose length depends on the inputs."""
+    one, other = (left, right) if isinstance(left, _OF_UNKNOWN_LENGTH) else (right, left)
+    session = current()
+    is_counted = isinstance(one, Rows) and session is not None and isinstance(other, list) and len(other)
+    return (as_counted_items(session, one) if is_counted else one) == other  # type: ignore[arg-type]
 
 
 def _are_alike(left: Any, right: Any) -> bool:
@@ -325,8 +346,11 @@ MANY = 8
 
 def _contains(container: Any, value: Any) -> Any:
     """``value in container``; a size is compared with every item, as it is no key that could be looked up."""
+    if isinstance(container, CountedItems):
+        return container.contains(value)
+    is_list = isinstance(value, _OF_UNKNOWN_LENGTH) and isinstance(container, (tuple, list))
     if not isinstance(container, (tuple, list, set, frozenset, dict, KeysView, range)) or not (
-        _is_number(value) or _holds_numbers(value) or _holds_numbers(container)
+        is_list or _is_number(value) or _holds_numbers(value) or _holds_numbers(container)
     ):
         return value in container
     if isinstance(container, range) and len(container) and _is_number(value):
@@ -435,4 +459,10 @@ _COPIED = (list, dict, set, AppendLog, Rows, Pieces, Slots)
 
 def copy_container(value: Any) -> Any:
     """A copy of a container that a branch is about to change, during an export."""
-    return value.copy() if current() is not None and type(value) in _COPIED else value
+    session = current()
+    if session is None or type(value) not in _COPIED:
+        return value
+    copy = value.copy()
+    if not session.surveying:
+        session.choices.copied(copy, value)
+    return copy

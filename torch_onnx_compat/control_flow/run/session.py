@@ -25,6 +25,7 @@ from torch_onnx_compat.catalogue.entry import Exporter
 from torch_onnx_compat.control_flow.find.calls import CallSite
 from torch_onnx_compat.control_flow.run.aliases import watch_aliases
 from torch_onnx_compat.control_flow.run.cells import CellWriter
+from torch_onnx_compat.control_flow.run.choices import Choices
 from torch_onnx_compat.control_flow.run.lifting import present
 from torch_onnx_compat.control_flow.run.number_kinds import SYMBOLS, NumberKinds
 from torch_onnx_compat.control_flow.run.raising import find_catcher
@@ -113,6 +114,8 @@ class Session(NumberKinds):
     """Those that this run found, in a search."""
     on_the_way: list[tuple[Any, str]] = field(default_factory=list)
     """Values of two kinds that functions return, with the place, until they reach the statement after the call."""
+    choices: Choices = field(default_factory=Choices)
+    """The containers of which decisions of this run have chosen one."""
     trials: list[Trial] = field(default_factory=list)
     """The loops in the file of which a round is tried now."""
     open_loops: list[OpenLoop] = field(default_factory=list)
@@ -138,6 +141,7 @@ class Session(NumberKinds):
         self.refusals.clear()
         self.open_loops.clear()
         self.on_the_way.clear()
+        self.choices.clear()
         self.numbers.clear()
         self.unknown_kinds.clear()
         self.sizes = {}
@@ -195,6 +199,11 @@ class Session(NumberKinds):
                 "None or a tensor; call it in a statement of its own, and not inside of map or a decorator.",
                 self.on_the_way[-1][1],
             )
+
+    def check_choices(self) -> None:
+        """Raises if a container was changed that a decision has given a second name."""
+        if not self.surveying:
+            self.choices.check()
 
     def note_failed_rounds(self) -> None:
         """Notes at the end of a run the loop whose unrolled rounds failed where the run's inputs have no round."""
@@ -399,6 +408,7 @@ def activate(session: Session) -> Iterator[Callable[[Any], None]]:
     if session.refusals and not session.surveying:
         raise session.refusals[0]  # a try of the model's swallowed it
     session.check_arrivals()
+    session.check_choices()
 
 
 def _pass(_: Any) -> None:
