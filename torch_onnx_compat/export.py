@@ -21,7 +21,7 @@ from torch_onnx_compat.caller.undo import put_back
 from torch_onnx_compat.candidates import Candidates, patched_subject
 from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.catalogue.entry import EXPORTERS, Exporter
-from torch_onnx_compat.check.options import Verify
+from torch_onnx_compat.check.options import Verify, check_axes
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import explain
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
@@ -270,6 +270,8 @@ def export_compat(
             prepared = replace(prepared, translated_operators=translated)
             file = replace(file, metadata={**metadata_of(prepared.model, prepared.inputs.tensors), **file.metadata})
             prepared = with_boundary_adapter(prepared, cut)
+            if proof.verify is not None:
+                check_axes(proof.verify, tuple(prepared.inputs.sizes()))
 
         try:
             return done(_export(prepared, cut, patch, file, exporters, proof, clock, quality))

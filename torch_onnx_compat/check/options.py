@@ -8,7 +8,7 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import CompatError, unknown_name
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,22 @@ class Verify:
             if not isinstance(getattr(self, name), bool):
                 raise _wrong(name, getattr(self, name), "True or False")
         _check_sizes(self.sizes)
+
+
+def check_axes(verify: Verify, known: Collection[str]) -> None:
+    """Refuses sizes of axes that do not vary.
+
+    Args:
+        verify: How a file is to be proven.
+        known: Names of the dynamic axes.
+
+    Raises:
+        CompatError: `sizes` names an axis that is none of them; says which there are.
+    """
+    for axis in verify.sizes:
+        if axis not in known:
+            found = f"{unknown_name('dynamic axis', str(axis), known)}".rstrip(".")
+            raise CompatError(f"Verify(sizes=...): {found}. Dynamic axes here: {', '.join(known) or 'none'}.")
 
 
 def _check_sizes(wanted: Any) -> None:
