@@ -48,17 +48,17 @@ class Verify:
         _check_sizes(self.sizes)
 
 
-def check_axes(verify: Verify, known: Collection[str]) -> None:
+def check_axes(verify: Verify | None, known: Collection[str]) -> None:
     """Refuses sizes of axes that do not vary.
 
     Args:
-        verify: How a file is to be proven.
+        verify: How a file is to be proven; None: not at all.
         known: Names of the dynamic axes.
 
     Raises:
         CompatError: `sizes` names an axis that is none of them; says which there are.
     """
-    for axis in verify.sizes:
+    for axis in verify.sizes if verify is not None else ():
         if axis not in known:
             found = f"{unknown_name('dynamic axis', str(axis), known)}".rstrip(".")
             raise CompatError(f"Verify(sizes=...): {found}. Dynamic axes here: {', '.join(known) or 'none'}.")

@@ -80,6 +80,11 @@ class Detections:
             raise unknown_name("box_format of Detections", str(self.box_format), BOX_FORMATS)
         if self.form == "efficient-nms" and self.max_detections is None:
             raise CompatError("Detections: efficient-nms has a fixed number of outputs; pass max_detections.")
+        self._check_numbers()
+        if self.form != "nms-dense":
+            import torchvision  # noqa: F401  (defines the operator; a slow import)
+
+    def _check_numbers(self) -> None:
         for name in ("candidates", "max_detections", "classes"):
             value = getattr(self, name)
             is_left_out = value is None and name != "candidates"
@@ -91,8 +96,6 @@ class Detections:
                 raise CompatError(f"Detections({name}={value!r}): wanted a number.")
         if not 0 <= self.iou_threshold <= 1:
             raise CompatError(f"Detections(iou_threshold={self.iou_threshold!r}): wanted a number from 0 to 1.")
-        if self.form != "nms-dense":
-            import torchvision  # noqa: F401  (defines the operator; a slow import)
 
     def suits(self, engine: str) -> bool:
         """Whether an engine may have the operator with which the file ends, of which only TensorRT's has one."""

@@ -53,6 +53,9 @@ class Normalize:
             raise unknown_name("layout of Normalize", str(self.layout), LAYOUTS)
         if self.fit not in FITS:
             raise unknown_name("fit of Normalize", str(self.fit), FITS)
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
         for name in ("mean", "std"):
             if not _are_numbers(getattr(self, name)):
                 raise CompatError(f"Normalize({name}={getattr(self, name)!r}): wanted a number, or one for a channel.")
@@ -115,7 +118,7 @@ def _are_numbers(value: Any) -> bool:
 
 def _is_size(value: Any) -> bool:
     sizes = tuple(value) if isinstance(value, Iterable) else ()
-    return len(sizes) == 2 and all(isinstance(size, Integral) and size >= 1 for size in sizes)
+    return len(sizes) == 2 and all(isinstance(size, Integral) and int(size) >= 1 for size in sizes)
 
 
 def _by_channel(numbers: float | Sequence[float], picture: Tensor) -> Tensor:

@@ -15,8 +15,8 @@ def split(model: ir.Model, cuts: Sequence[tuple[str, Sequence[ir.Value]]]) -> tu
     """Splits a model after some values, in the order in which they are computed.
 
     A value that crosses a cut, such as a skip connection, becomes an output of its part and an input of the parts that
-    read it. A part's inputs are in the order of the outputs of the part before, and then others; the outputs of the last
-    part are in the model's order.
+    read it. A part's inputs are in the order of the outputs of the part before, and then others; the outputs of the
+    last part are in the model's order.
 
     Args:
         model: The model; it is not changed.
