@@ -8,7 +8,7 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
-from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.errors import ArgumentError, unknown_name
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def check_axes(verify: Verify | None, known: Collection[str]) -> None:
     for axis in verify.sizes if verify is not None else ():
         if axis not in known:
             found = f"{unknown_name('dynamic axis', str(axis), known)}".rstrip(".")
-            raise CompatError(f"Verify(sizes=...): {found}. Dynamic axes here: {', '.join(known) or 'none'}.")
+            raise ArgumentError(f"Verify(sizes=...): {found}. Dynamic axes here: {', '.join(known) or 'none'}.")
 
 
 def _check_sizes(wanted: Any) -> None:
@@ -76,5 +76,5 @@ def _is_size(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-def _wrong(name: str, value: Any, wanted: str) -> CompatError:
-    return CompatError(f"Verify({name}={value!r}): wanted {wanted}.")
+def _wrong(name: str, value: Any, wanted: str) -> ArgumentError:
+    return ArgumentError(f"Verify({name}={value!r}): wanted {wanted}.")
