@@ -329,7 +329,7 @@ def test_calibration_inputs_come_from_a_file(spec: str, calls: list[SimpleNamesp
         (["--precision", "int8", "--narrow-io"], "--narrow-io belongs to --precision float16 or bfloat16"),
         (["--precision", "int8", "--metric", "top5"], "top5"),
         (["--precision", "int8", "--calibration", "missing.npz"], "missing.npz: no such file."),
-        (["--precision", "int8", "--calibration", "net.py"], "wanted a file .npz or .npy"),
+        (["--precision", "int8", "--calibration", __file__], "wanted a file .npz or .npy"),
         (["--precision", "int8", "--limit", "-1"], "wanted a number above 0"),
         (["--precision", "int9"], "int8"),
         (["--precision", "int4-weights", "--calibration", "data.npz"], "--calibration belongs to --precision int8"),
