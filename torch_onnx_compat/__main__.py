@@ -2,4 +2,5 @@
 
 from torch_onnx_compat.cli import main
 
-main()
+if __name__ == "__main__":
+    main()
