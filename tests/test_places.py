@@ -7,7 +7,7 @@ from torch import nn
 
 from torch_onnx_compat import export_compat, rewrite
 from torch_onnx_compat.catalogue.catalogue import catalogue
-from torch_onnx_compat.places import first_line, is_user_file, module_path
+from torch_onnx_compat.places import PlaceSet, first_line, is_user_file, module_path
 
 
 @pytest.mark.parametrize("name", ["roll_to_slices", "remainder"])
@@ -87,3 +87,22 @@ def test_the_line_of_an_error_that_says_something():
     assert first_line(RuntimeError(quoted)) == "RuntimeError: sizes 7 and 5"
     assert first_line(ValueError("\nno bias\nat a.py:3")) == "no bias"
     assert first_line(ValueError()) == "ValueError"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_there"),
+    [
+        ("models/net.py:4", True),
+        ("net.py:4", True),
+        ("/home/someone/models/net.py:4", True),
+        ("C:\\models\\net.py:4", True),
+        ("net.py:41", False),
+        ("et.py:4", False),
+        ("others/net.py:4", False),
+        ("net.py", False),
+    ],
+)
+def test_places_that_a_caller_names(text, is_there):
+    places = PlaceSet([text])
+    assert ("models/net.py:4" in places) == is_there
+    assert places.unmet == (() if is_there else (text,))

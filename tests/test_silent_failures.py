@@ -1,6 +1,8 @@
 """What the stock exporters export wrong without a word: here each comes out right, or is refused with the place."""
 
+import inspect
 import math
+from pathlib import Path
 
 import onnxruntime
 import pytest
@@ -121,6 +123,25 @@ def test_a_decision_may_be_accepted():
     place = str(refusal.value).split("allow_baked=['")[1].split("']")[0]
     result = export_compat(RareBranch(), torch.rand(3, 4), exporter="torchscript", allow_baked=[place])
     assert result.exporter == "torchscript"
+    assert not [note for note in result.notes if "allow_baked" in note]
+
+
+@pytest.mark.parametrize("form", ["alone", "whole"])
+def test_the_place_of_an_accepted_decision_may_be_written_otherwise(form, exporter):
+    branch, lines = inspect.getsourcelines(RareBranch.forward)
+    line = lines + next(number for number, text in enumerate(branch) if " if " in text)
+    place = f"{Path(__file__).name if form == 'alone' else __file__}:{line}"
+    options = {} if exporter == "dynamo" else {"control_flow": False}
+    result = export_compat(RareBranch(), torch.rand(3, 4), allow_baked=[place], **options)
+    assert not [note for note in result.notes if "allow_baked" in note]
+
+
+def test_an_accepted_place_at_which_nothing_is_decided_is_told():
+    options = {"exporter": "torchscript", "allow_baked": ["elsewhere.py:41"]}
+    with pytest.raises(UnsupportedError, match=r"no decision was met at 'elsewhere\.py:41'"):
+        export_compat(RareBranch(), torch.rand(3, 4), control_flow=False, **options)
+    result = export_compat(RareBranch(), torch.rand(3, 4), **options)
+    assert "no decision was met at 'elsewhere.py:41'" in result.notes[-1]
 
 
 class Guards(nn.Module):

@@ -234,14 +234,20 @@ class Candidates:
         asked = [q for q in found if q.kind == "number" and error.axis in map(str, q.expression.free_symbols)]
         error.args = (f"{error}; {asked[0]}." if asked else f"{error}.",)
 
-    def failure(self) -> CompatError:
+    def failure(self, *notes: str) -> CompatError:
         """The one error for all candidates, once none is left.
+
+        Args:
+            notes: What is to be said too where a decision is the reason.
 
         Raises:
             CompatError: The model itself fails on the example, which is what the caller has to know instead.
         """
         self._observation.check_example(self._inputs)
         reasons = self._errors.values()
+        for error in reasons:
+            if notes and "allow_baked" in str(error):
+                error.args = ("\n  ".join((str(error), *notes)), *error.args[1:])
         if len(reasons) == 1:
             return with_hint(*reasons)
         text = _one_for_each(self._errors)

@@ -15,6 +15,10 @@ class CompatError(Exception):
     """Base of every error this package raises on purpose."""
 
 
+class ArgumentError(CompatError):
+    """An argument is wrong, or what it names cannot be read; the model has no part in it."""
+
+
 class ClashError(CompatError):
     """Two catalogue entries claim the same operator or module equally specifically."""
 
@@ -78,10 +82,10 @@ def causes(error: BaseException, *, contexts: bool = False) -> Iterator[BaseExce
         cause = cause.__cause__ or (cause.__context__ if contexts else None)
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str]) -> CompatError:
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> ArgumentError:
     """Builds the error for a misspelt name: what was given, what was perhaps meant, what exists."""
     names = sorted(known)
     begun = [other for other in names if name and other.lower().startswith(name.lower())]
     close = begun or get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names) or 'none'}."
-    return CompatError(f"unknown {kind} {name!r}; {hint}")
+    return ArgumentError(f"unknown {kind} {name!r}; {hint}")

@@ -21,12 +21,13 @@ from torch_onnx_compat.caller.undo import put_back
 from torch_onnx_compat.candidates import Candidates, patched_subject
 from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.catalogue.entry import EXPORTERS, Exporter
-from torch_onnx_compat.check.options import Verify
+from torch_onnx_compat.check.options import Verify, check_axes
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import explain
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
 from torch_onnx_compat.export_form import deny_export, find_export_form
 from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.places import PlaceSet
 from torch_onnx_compat.plan import DECISIONS, Plan, make_plan
 from torch_onnx_compat.precision.formats import Half, least_opset, precision_from_keyword
 from torch_onnx_compat.precision.int8.request import Dynamic, Int8, WeightOnly
@@ -171,7 +172,8 @@ def export_compat(
         rewrites: Further rewrites for this call only.
         allow_approximate: Whether entries with another formula than eager torch's may be applied.
         allow_custom_domains: Whether, or in which domains, nodes that are no standard ONNX operators may stand.
-        allow_baked: Places ``file.py:line`` of Python decisions that may be frozen at their value for the example.
+        allow_baked: Places ``file.py:line`` of Python decisions that may be frozen at their value for the example; the
+            file is named alone, with its folder or with its whole path.
         control_flow: Whether Python decisions that depend on the inputs are rewritten so that the file takes them.
         progress: Called with the name of each step as it begins.
         verbose: Prints each step.
@@ -250,7 +252,7 @@ def export_compat(
                 include,
                 exclude if control_flow else (*exclude, DECISIONS),
                 allow_approximate,
-                tuple(allow_baked),
+                PlaceSet(allow_baked),
             )
             prepared = prepare(
                 model,
@@ -270,6 +272,7 @@ def export_compat(
             prepared = replace(prepared, translated_operators=translated)
             file = replace(file, metadata={**metadata_of(prepared.model, prepared.inputs.tensors), **file.metadata})
             prepared = with_boundary_adapter(prepared, cut)
+            check_axes(proof.verify, tuple(prepared.inputs.sizes()))
 
         try:
             return done(_export(prepared, cut, patch, file, exporters, proof, clock, quality))
@@ -335,12 +338,21 @@ def _export(
                 if not selection.is_worth_another(proven):
                     break
                 candidates.accept()
+        unmet = _note_on_unmet(patch.allow_baked)
         if not selection.files:
-            raise candidates.failure()
+            raise candidates.failure(*unmet)
         with clock("choose") if len(selection.files) > 1 else nullcontext():
             chosen, result = selection.choose()
         publish(chosen.draft)  # the last step that can fail: an error means that the old files are as they were
-        return replace(result, seconds=dict(clock.seconds))
+        return replace(result, notes=(*result.notes, *unmet), seconds=dict(clock.seconds))
+
+
+def _note_on_unmet(places: PlaceSet) -> list[str]:
+    """What is to be said of places that the caller lets be frozen, and at which no decision was met."""
+    if not places.unmet:
+        return []
+    named = ", ".join(map(repr, places.unmet))
+    return [f"allow_baked: no decision was met at {named}; wanted the place as messages have it, file.py:line."]
 
 
 def plan(

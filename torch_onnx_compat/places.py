@@ -6,7 +6,7 @@ import functools
 import importlib.util
 import re
 import traceback
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
@@ -49,6 +49,38 @@ def is_torchs_layer(filename: str) -> bool:
 def short(filename: str, line: int | None) -> str:
     """``models/resnet.py:41``: the file with its folder, and the line."""
     return f"{'/'.join(filename.replace(chr(92), '/').split('/')[-2:])}:{line}"
+
+
+class PlaceSet(Collection[str]):
+    """Places that a caller names, and which of them something was found at.
+
+    A place is named as `short` writes it (``models/resnet.py:41``), with its whole path, or by the file's name alone.
+    """
+
+    def __init__(self, texts: Iterable[str] = ()) -> None:
+        self._texts = tuple(map(str, texts))
+        self._met: set[str] = set()
+
+    def __contains__(self, place: object) -> bool:
+        found = {text for text in self._texts if _is_named(str(place), text)}
+        self._met |= found
+        return bool(found)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._texts)
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    @property
+    def unmet(self) -> tuple[str, ...]:
+        """The names of which no place was looked up."""
+        return tuple(text for text in dict.fromkeys(self._texts) if text not in self._met)
+
+
+def _is_named(place: str, text: str) -> bool:
+    parts = text.replace("\\", "/").split("/")
+    return place == "/".join(parts[-2:]) or place.rpartition("/")[2] == text
 
 
 def module_path(scopes: Iterable[str], modules: Collection[str]) -> str:

@@ -16,6 +16,7 @@ from torch_onnx_compat.catalogue.entry import EXPORTERS, MIN_OPSET, Exporter
 from torch_onnx_compat.catalogue.registry import Registry
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.places import PlaceSet
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.int8.request import Request
 from torch_onnx_compat.publish.destination import check_model_destination
@@ -79,7 +80,7 @@ class Patch:
     include: Collection[str] = ()
     exclude: Collection[str] = ()
     allow_approximate: bool = False
-    allow_baked: tuple[str, ...] = ()
+    allow_baked: PlaceSet = field(default_factory=PlaceSet)
     """Places of Python decisions that may be frozen."""
 
 

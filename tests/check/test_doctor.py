@@ -214,3 +214,28 @@ def test_a_statement_and_what_to_do_are_told():
 def test_wrong_names_are_refused():
     with pytest.raises(CompatError, match="unknown exporter 'dynam'"):
         doctor(nn.ReLU(), IMAGE, exporter="dynam")
+
+
+class Holder:
+    pass
+
+
+def written_attribute(x):
+    holder = Holder()
+    holder.value = x
+    while holder.value.sum() < 100:
+        holder.value = holder.value * 2 + 1
+    return holder.value
+
+
+def written_name(x):
+    while x.sum() < 100:
+        x = x * 2 + 1
+    return -x if x.mean() > 30 else x
+
+
+def test_a_decision_that_the_export_refuses_is_an_error():
+    found = doctor(Call(written_attribute).eval(), IMAGE)
+    assert not found.ok
+    assert "writes the attribute holder.value" in str(found)
+    assert doctor(Call(written_name).eval(), IMAGE).ok

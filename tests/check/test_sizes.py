@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from torch_onnx_compat import CompatError, export_compat
+from torch_onnx_compat import CompatError, Verify, export_compat
 from torch_onnx_compat.check.frontier import Rank
 from torch_onnx_compat.check.sizes import SizeTrials
 from torch_onnx_compat.prepare import prepare
@@ -203,3 +203,22 @@ def test_named_numbers_that_are_too_large_are_told(exporter):
     """After len() nobody knows what is made of the number; 64 of these pictures are more than a case may hold."""
     result = export_compat(counted, (torch.rand(2, 3, 700, 700),), dynamic={"x": {0: "batch"}}, exporter=exporter)
     assert any("not tried at batch=64, a number that its code names" in note for note in result.notes)
+
+
+@pytest.mark.parametrize(
+    ("dynamic", "message"),
+    [
+        (
+            {"x": {0: "batch", 1: "n"}},
+            r"unknown dynamic axis 'nob'; did you mean 'n'\?.* Dynamic axes here: batch, n\.",
+        ),
+        (None, r"unknown dynamic axis 'nob'.* Dynamic axes here: none\."),
+    ],
+)
+def test_sizes_of_an_axis_that_does_not_vary(dynamic, message):
+    class Twice(nn.Module):
+        def forward(self, x):
+            return x * 2
+
+    with pytest.raises(CompatError, match=message):
+        export_compat(Twice(), torch.rand(2, 3), dynamic=dynamic, verify=Verify(sizes={"nob": [1, 77]}))

@@ -235,6 +235,14 @@ def test_help_tells_the_exit_codes(run: Any) -> None:
         assert "3 the exported file does not compute what the model computes" in re.sub(r"\s+", " ", out)
 
 
+@pytest.mark.parametrize("argv", [("--help",), ("export", "--help"), ("explain", "-h")])
+def test_help_shows_no_values_of_flags(run: Any, argv: tuple[str, ...]) -> None:
+    code, out, _ = run(*argv)
+    assert code == 0
+    assert "Show this message and exit." in " ".join(out.split())
+    assert "bool" not in out.lower()
+
+
 def test_catalogue_lists_and_tells(run: Any) -> None:
     names = [entry.name for entry in catalogue()]
     code, out, _ = run("catalogue")
@@ -320,7 +328,8 @@ def test_calibration_inputs_come_from_a_file(spec: str, calls: list[SimpleNamesp
         (["--metric", "top1"], "--metric belongs to --precision int8"),
         (["--precision", "int8", "--narrow-io"], "--narrow-io belongs to --precision float16 or bfloat16"),
         (["--precision", "int8", "--metric", "top5"], "top5"),
-        (["--precision", "int8", "--calibration", "missing.npz"], "wanted a file .npz or .npy"),
+        (["--precision", "int8", "--calibration", "missing.npz"], "missing.npz: no such file."),
+        (["--precision", "int8", "--calibration", __file__], "wanted a file .npz or .npy"),
         (["--precision", "int8", "--limit", "-1"], "wanted a number above 0"),
         (["--precision", "int9"], "int8"),
         (["--precision", "int4-weights", "--calibration", "data.npz"], "--calibration belongs to --precision int8"),

@@ -89,7 +89,7 @@ def test_a_report_of_a_file_beside_its_model(folder, factory, verdict):
 
 def test_a_report_of_what_is_no_file_of_onnx(folder):
     done = run("report", "net.py", "-o", "net.md")
-    assert done.exit_code == 1
+    assert done.exit_code == 2
     assert "'net.py' cannot be read as an ONNX file" in done.stderr
 
 
@@ -238,6 +238,27 @@ def test_what_is_no_file_of_onnx_is_told_in_one_line(folder, content, message):
         assert done.exit_code in (1, 2)
         assert (message if command[0] == "check" else "error: ") in done.stderr
         assert "traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (("export", "net.py:make", "-o", "m.onnx", "--dynamic", "imge:0=b"), "unknown input 'imge'"),
+        (("export", "net.py:make", "-o", "m.onnx", "--dynamic", "input:0=b:5..2"), "no size is within 5..2"),
+        (("run", "net.onnx", "--sizes", "btch=3"), "the file has no dynamic axis 'btch'"),
+        (("bench", "net.onnx", "--rounds", "0"), "bench: rounds=0"),
+        (("convert", "net.onnx", "-o", "new.onnx", "--opset", "9"), "opset_version=9: out of range"),
+        (("convert", "net.onnx", "-o", "new.onnx", "--opset", "99"), "opset_version=99: out of range"),
+        (("convert", "net.onnx", "-o", "net.onnx"), "'net.onnx' is the original itself"),
+        (("convert", "short.onnx", "-o", "new.onnx"), "short.onnx: no ONNX file, or one that was cut off"),
+        (("report", "short.onnx", "-o", "new.md"), "'short.onnx' cannot be read as an ONNX file"),
+    ],
+)
+def test_a_wrong_command_line_is_exit_code_2(folder, argv, message):
+    (folder / "short.onnx").write_bytes((folder / "net.onnx").read_bytes()[:100])
+    done = run(*argv)
+    assert message in done.stderr
+    assert done.exit_code == 2
 
 
 def test_the_models_own_source_is_not_replaced(folder):

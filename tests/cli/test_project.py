@@ -137,3 +137,15 @@ def test_a_wrong_file_is_told(project, text, argument, message, monkeypatch):
 def test_without_a_project_a_name_is_a_spec(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "spec 'first': wanted 'zoo:model'" in run("first", "-o", os.devnull + ".onnx").stderr
+    alone = run("first")
+    assert alone.exit_code == 2
+    assert "there is no torch_onnx_compat.toml" in " ".join(alone.stderr.replace("│", " ").split())
+
+
+def test_an_export_without_a_model_stops_no_other(project):
+    (project / "torch_onnx_compat.toml").write_text(PROJECT.replace('model = "net.py:make"', "", 1))
+    assert run("second").exit_code == 0
+    done = run("--all")
+    assert done.exit_code == 2
+    assert "export 'first' has no 'model'" in " ".join(done.stderr.split())
+    assert "1 of 2 exports made; not first." in done.stderr

@@ -130,3 +130,18 @@ print([name for name in ("onnxscript", "onnxruntime.quantization") if name in sy
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=False
     )
     assert done.stdout.strip().endswith("[]"), done.stdout + done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device that is always full")
+def test_the_package_is_a_program_and_a_full_disk_is_told_in_one_line():
+    done = subprocess.run(
+        f"{sys.executable} -m torch_onnx_compat targets >/dev/full",
+        shell=True,
+        cwd=Path(torch_onnx_compat.__file__).parents[1],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == "error: standard output cannot be written: No space left on device.\n"

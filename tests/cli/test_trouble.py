@@ -61,6 +61,12 @@ def test_explain_says_when_it_knows_nothing():
     assert "nothing known is said here." in result.stderr
 
 
+def test_explain_tells_that_a_file_is_missing(tmp_path):
+    result = run("explain", tmp_path / "absent.txt")
+    assert result.exit_code == 2
+    assert "absent.txt: no such file." in result.stderr
+
+
 def test_doctor_is_silent_on_a_healthy_model(model):
     result = run("doctor", f"{model}:good")
     assert result.exit_code == 0

@@ -507,7 +507,7 @@ def test_large_weights_are_not_seen_by_the_converter(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"opset": 10}, "opset_version=10: target 'any' takes 11"),
+        ({"opset": 10}, "opset_version=10: out of range, the opsets that can be written are 11"),
         ({"opset": 99}, "out of range"),
         ({"dynamic": "height"}, "wanted 'batch'"),
         ({"dynamic": "batch", "static": {"n": 1}}, "contradict each other"),

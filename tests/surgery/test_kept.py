@@ -134,6 +134,8 @@ def test_what_a_function_reads_from_elsewhere_is_an_input() -> None:
     [
         (["Gait"], "unknown module or class 'Gait'.*Gate"),
         ([nn.Conv2d], "unknown module or class 'Conv2d'"),
+        ([Net], "Net is the class of the model itself"),
+        (["Net"], "Net is the class of the model itself"),
         ({Gate: "no domain"}, "wanted 'domain::Name'"),
         ([3], "wanted a class or a path"),
         (["blocks"], "is never called"),

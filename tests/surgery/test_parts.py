@@ -126,6 +126,30 @@ def test_what_passes_a_cut_elsewhere_is_handed_on(exporter):
     assert [o.name for o in result.session().get_outputs()] == ["sum", "second"]
 
 
+def test_parts_fit_together_by_position(exporter):
+    class Skip(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
+
+        def forward(self, x):
+            early = torch.relu(self.a(x))
+            second = self.b(early)
+            last = torch.sin(second)
+            return last - early, last
+
+    model, x = Skip().eval(), torch.rand(2, 4)
+    result = export_compat(model, x, split=["a", "b"], exporter=exporter)
+    _, middle, end = result.parts
+    assert len(middle.outputs) == 2
+    assert middle.outputs == end.inputs
+    values = [x.numpy()]
+    for part in result.parts:
+        values = part.session().run(None, dict(zip(part.inputs, values, strict=True)))
+    for value, expected in zip(values, model(x), strict=True):
+        torch.testing.assert_close(torch.from_numpy(value), expected.detach(), rtol=1e-3, atol=1e-5)
+
+
 def test_the_composition_is_verified(monkeypatch):
     def broken(self, names, feeds):
         return [feeds["x"]]

@@ -283,6 +283,12 @@ def test_objectness_and_further_columns():
         ({"boxes": 2}, "the boxes are output 2, but the model has 2"),
         ({"scores": "score"}, "unknown output for the scores 'score'"),
         ({"form": "efficient-nms", "max_detections": None}, "has a fixed number of outputs"),
+        ({"max_detections": 0}, r"Detections\(max_detections=0\): wanted a whole number from 1"),
+        ({"candidates": 0}, r"Detections\(candidates=0\): wanted a whole number from 1"),
+        ({"classes": 0}, r"Detections\(classes=0\): wanted a whole number from 1"),
+        ({"scores": 1, "classes": 4}, r"Detections\(classes=4\): the model's output has scores of 3 classes only"),
+        ({"iou_threshold": 1.5}, r"Detections\(iou_threshold=1.5\): wanted a number from 0 to 1"),
+        ({"score_threshold": "high"}, r"Detections\(score_threshold='high'\): wanted a number"),
         ({"boxes": 1}, r"boxes of shape \(1, 9, 3\)"),
     ],
 )

@@ -277,6 +277,12 @@ def test_normalize_names_its_input():
         (lambda: Normalize(fit="crop"), "unknown fit of Normalize 'crop'"),
         (lambda: Normalize(layout="HWC"), r"the example has the shape \(1, 3, 32, 32\)"),
         (lambda: Normalize([1.0, 2.0]), "2 numbers were given for a picture with 3 channels"),
+        (lambda: Normalize(std=[1, 0, 1]), r"Normalize\(std=\[1, 0, 1\]\): wanted numbers other than 0"),
+        (lambda: Normalize(std=float("nan")), r"Normalize\(std=nan\): wanted a number"),
+        (lambda: Normalize(mean=[1.0, "x"]), "wanted a number, or one for a channel"),
+        (lambda: Normalize(scale=None), r"Normalize\(scale=None\): wanted a number"),
+        (lambda: Normalize(size=(0, 3)), r"Normalize\(size=\(0, 3\)\): wanted height and width from 1"),
+        (lambda: Normalize(size=64), r"Normalize\(size=64\): wanted height and width from 1"),
         (lambda: "extrct", "unknown preprocess 'extrct'; did you mean 'extract'"),
     ],
 )

@@ -70,7 +70,8 @@ class ExportJob:
     caught_errors: Callable[[Inputs], Collection[CaughtError]] = lambda inputs: ()
     """The errors that the original catches on some inputs."""
     custom_opsets: Mapping[str, int] = field(default_factory=dict)
-    allow_baked: tuple[str, ...] = ()
+    allow_baked: Collection[str] = ()
+    """Places of decisions that may be frozen."""
     decides: Callable[[ExportJob], bool] | None = None
     """Whether the model takes a Python decision that may vary; costs two traces. None if decisions are rewritten, or if
     the proof tries both sides of every decision."""
@@ -131,7 +132,7 @@ def reject_other_errors(errors: CaughtErrors, job: ExportJob, exporter: str) -> 
         ExportFailed: There is one: the file would go on as after the error.
     """
     known = job.caught_errors(job.inputs) if errors.found else ()
-    others = [e for e in errors.found if e not in known and not {e.place, e.handler} & set(job.allow_baked)]
+    others = [e for e in errors.found if e not in known and not any(p in job.allow_baked for p in (e.place, e.handler))]
     if others:
         raise ExportFailed(
             f"{exporter} would freeze the way that the model takes after an error, which it catches at "

@@ -8,7 +8,7 @@ from math import isfinite
 from numbers import Real
 from typing import Any
 
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError, unknown_name
 
 
 @dataclass(frozen=True)
@@ -48,6 +48,22 @@ class Verify:
         _check_sizes(self.sizes)
 
 
+def check_axes(verify: Verify | None, known: Collection[str]) -> None:
+    """Refuses sizes of axes that do not vary.
+
+    Args:
+        verify: How a file is to be proven; None: not at all.
+        known: Names of the dynamic axes.
+
+    Raises:
+        CompatError: `sizes` names an axis that is none of them; says which there are.
+    """
+    for axis in verify.sizes if verify is not None else ():
+        if axis not in known:
+            found = f"{unknown_name('dynamic axis', str(axis), known)}".rstrip(".")
+            raise ArgumentError(f"Verify(sizes=...): {found}. Dynamic axes here: {', '.join(known) or 'none'}.")
+
+
 def _check_sizes(wanted: Any) -> None:
     if not isinstance(wanted, Mapping):
         raise _wrong("sizes", wanted, "a dict of axis to sizes, such as {'batch': (1, 5)}")
@@ -60,5 +76,5 @@ def _is_size(value: Any) -> bool:
     return type(value) is int and value >= 0
 
 
-def _wrong(name: str, value: Any, wanted: str) -> CompatError:
-    return CompatError(f"Verify({name}={value!r}): wanted {wanted}.")
+def _wrong(name: str, value: Any, wanted: str) -> ArgumentError:
+    return ArgumentError(f"Verify({name}={value!r}): wanted {wanted}.")

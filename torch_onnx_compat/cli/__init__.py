@@ -5,7 +5,9 @@ Nothing slow is imported before a command begins its work: help, versions and mi
 
 from __future__ import annotations
 
+import os
 import platform
+import sys
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
@@ -14,7 +16,7 @@ import typer
 import typer.core
 
 from torch_onnx_compat.cli import advise, catalogue, convert, diagnosis, export, files, sweep, targets
-from torch_onnx_compat.cli.console import EXIT_CODES
+from torch_onnx_compat.cli.console import EXIT_CODES, FAILED
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.version import __version__
 
@@ -26,6 +28,25 @@ class _Commands(typer.core.TyperGroup):
         if args and args[0] not in self.commands:
             ctx.fail(str(unknown_name("command", args[0], self.commands)))
         return super().resolve_command(ctx, args)
+
+    def get_params(self, ctx: Any) -> Any:
+        """The group's options, of which flags show no value in the help."""
+        return _without_values(super().get_params(ctx))
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command, whose flags show no value in the help."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None:
+            _without_values(command.get_params(ctx))
+        return command
+
+
+def _without_values(params: list[Any]) -> list[Any]:
+    """The options; some of typer's versions show the type of a flag, as if it took a value."""
+    for param in params:
+        if getattr(param, "is_flag", False) and param.metavar is None:
+            param.metavar = ""
+    return params
 
 
 app = typer.Typer(
@@ -65,4 +86,12 @@ def _options(
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Runs the command line and exits; see `EXIT_CODES` for the exit codes."""
-    typer.main.get_command(app)(args=argv, prog_name="torch-onnx-compat")
+    try:
+        typer.main.get_command(app)(args=argv, prog_name="torch-onnx-compat")
+    except OSError as error:
+        if error.filename is not None or "--debug" in (sys.argv if argv is None else argv):
+            raise
+        typer.echo(f"error: standard output cannot be written: {error.strerror or error}.", err=True)
+        # What is still in the buffer is lost, and Python would complain of it once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(FAILED)

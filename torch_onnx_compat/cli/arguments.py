@@ -25,14 +25,22 @@ AUTO = "auto"
 
 
 def text(argument: str) -> str:
-    """The argument itself, or what the file of that name or standard input holds."""
+    """The argument itself, or what the file of that name or standard input holds.
+
+    Raises:
+        UsageError: It is the name of a file that is not there.
+    """
     if argument == "-":
         return sys.stdin.read()
     path = Path(argument)
     try:
-        return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else argument
+        if path.is_file():
+            return path.read_text(encoding="utf-8", errors="replace")
     except OSError:  # too long for a file name
         return argument
+    if re.fullmatch(r"\S+\.(txt|log|out|err|md|json)", argument):
+        raise UsageError(f"{argument}: no such file.")
+    return argument
 
 
 def size(text: str | None) -> tuple[int, int] | None:
@@ -105,7 +113,9 @@ def precision(
 
 
 def _check_arrays(option: str, file: Path | None) -> None:
-    if file is not None and (file.suffix not in (".npz", ".npy") or not file.is_file()):
+    if file is not None and not file.is_file():
+        raise UsageError(f"{option} {file}: no such file.")
+    if file is not None and file.suffix not in (".npz", ".npy"):
         raise UsageError(f"{option} {file}: wanted a file .npz or .npy that numpy.savez or numpy.save wrote.")
 
 
@@ -209,11 +219,16 @@ def dynamic(texts: list[str] | None) -> Literal["batch", "auto"] | Mapping[str, 
                     f"e.g. image:0=batch,2=height, or with bounds, ids:1=tokens:1..512."
                 )
             axis, called, low, high = found.groups()
-            axes.setdefault(name, {})[int(axis)] = called if low is None else _bounds(called, low, high)
+            axes.setdefault(name, {})[int(axis)] = called if low is None else _bounds(text, called, low, high)
     return axes
 
 
-def _bounds(name: str, low: str, high: str) -> tuple[str, int, int | None]:
+def _bounds(text: str, name: str, low: str, high: str) -> tuple[str, int, int | None]:
+    if int(low) < 1 or (high and int(high) < int(low)):
+        raise UsageError(
+            f"--dynamic {text!r}: no size is within {low}..{high}; wanted the smallest and the largest one, from 1, "
+            f"e.g. ids:1=tokens:1..512."
+        )
     return name, int(low), int(high) if high else None
 
 

@@ -24,8 +24,9 @@ from typing import Any
 import typer
 import typer.core
 
-from torch_onnx_compat.cli.console import INTERRUPTED, UsageError
-from torch_onnx_compat.errors import unknown_name
+from torch_onnx_compat.cli.console import INTERRUPTED, USAGE, UsageError
+from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.zoo import spec as specs
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -77,9 +78,6 @@ def _project(path: Path, table: Mapping[str, Any]) -> Project:
     defaults, exports = table.get("defaults", {}), table.get("export", {})
     if not isinstance(exports, dict) or not all(isinstance(options, dict) for options in exports.values()):
         raise UsageError(f"{path}: 'export' holds no tables; wanted one for each export: [export.NAME].")
-    for name, options in exports.items():
-        if "model" not in options:
-            raise UsageError(f"{path}: export {name!r} has no 'model'; wanted e.g. model = \"timm:resnet18\".")
     return Project(path, {name: {**defaults, **options} for name, options in exports.items()})
 
 
@@ -116,10 +114,18 @@ class ExportCommand(typer.core.TyperCommand):
         """The model of an export; its options become the command's defaults, and its folder the current one."""
         project = find_project(Path.cwd())
         if project is None:
+            try:
+                specs.check(name)
+            except CompatError as error:
+                raise UsageError(
+                    f"{error} Nor is it the name of an export: there is no {NAME} here or above that names one."
+                ) from error
             return name
         if name not in project.exports:
             raise UsageError(f"{project.path}: {unknown_name('export', name, project.exports)}")
         options = dict(project.exports[name])
+        if "model" not in options:
+            raise UsageError(f"{project.path}: export {name!r} has no 'model'; wanted e.g. model = \"timm:resnet18\".")
         model = str(options.pop("model"))
         known = {param.opts[0].lstrip("-").replace("-", "_"): param for param in self.params}
         ctx.default_map = {}
@@ -143,6 +149,17 @@ def _as_option(value: Any, repeats: bool) -> Any:
     return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
+def _code_of(command: Any, words: list[str]) -> int:
+    """The exit code of a command line, which is told if it is wrong."""
+    try:
+        return command.main(words, "torch-onnx-compat export", standalone_mode=False) or 0
+    except Exception as error:
+        if not hasattr(error, "format_message"):  # click's class, or that of typer's copy of click
+            raise
+        typer.echo(f"error: {error.format_message()}", err=True)
+        return USAGE
+
+
 def make_all(ctx: typer.Context, value: bool) -> None:
     """Makes every export of the project's file, each as if it were alone, and exits with the first failure's code."""
     if not value or ctx.resilient_parsing:
@@ -157,7 +174,7 @@ def make_all(ctx: typer.Context, value: bool) -> None:
     codes = {}
     for name in project.exports:
         typer.echo(f"{name}:", err=True)
-        codes[name] = ctx.command.main([name, *rest], "torch-onnx-compat export", standalone_mode=False) or 0
+        codes[name] = _code_of(ctx.command, [name, *rest])
         if codes[name] == INTERRUPTED:
             raise typer.Exit(INTERRUPTED)
     failed = [name for name, code in codes.items() if code]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.errors import ArgumentError, CompatError, VerificationError
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -27,7 +27,7 @@ EXIT_CODES = (
 )
 
 
-class UsageError(CompatError):
+class UsageError(ArgumentError):
     """The command line is wrong, or what it names cannot be loaded."""
 
 
@@ -133,7 +133,7 @@ def reporting(json: bool, debug: bool, *outputs: Path | None) -> Iterator[Steps]
 
 
 def _fail(error: Exception, json: bool) -> None:
-    code = USAGE if isinstance(error, UsageError) else WRONG if isinstance(error, VerificationError) else FAILED
+    code = USAGE if isinstance(error, ArgumentError) else WRONG if isinstance(error, VerificationError) else FAILED
     known = isinstance(error, CompatError)
     message = str(error) if known else f"{type(error).__name__}: {error}; --debug shows the traceback."
     typer.secho("error: ", fg=typer.colors.RED, err=True, nl=False)

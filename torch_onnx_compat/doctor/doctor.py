@@ -71,7 +71,7 @@ def doctor(
     exclude: Collection[str] = (),
     precision: Literal["float32", "float16", "bfloat16"] | Half | Request | None = None,
 ) -> Checkup:
-    """Looks for obstacles to an export, in some eager runs and one trace.
+    """Looks for obstacles to an export, in some eager runs and one trace; in a few where Python decides on values.
 
     Args:
         model: As for export_compat.

@@ -10,18 +10,20 @@ from typing import Any
 import torch
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.backends.backend import readable
+from torch_onnx_compat.backends.backend import ExportJob, readable
 from torch_onnx_compat.backends.decisions import Decision, DecisionLog
 from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.catalogue.entry import Operator
+from torch_onnx_compat.control_flow import rewrite_decisions
+from torch_onnx_compat.control_flow.run.refusal import RefusedDecision
 from torch_onnx_compat.diagnosis import hint
 from torch_onnx_compat.doctor.model import Symptom
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.inputs.probing import differing, first_accepted, other_sizes
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.places import is_user_file, short
-from torch_onnx_compat.plan import Plan
+from torch_onnx_compat.plan import DECISIONS, Plan
 
 _jit: Any = torch.jit
 
@@ -80,6 +82,8 @@ def examine_trace(make: Callable[[], Subject], inputs: Inputs, plan: Plan, expor
         return
     if exporter != "dynamo" or any(d.from_data for d in decisions):
         yield from _examine_decisions(decisions, make, inputs)
+    if any(d.from_data and not d.guard for d in decisions) and DECISIONS in plan.armed:
+        yield from _examine_rewriting(make, inputs, plan)
     yield from _examine_operators(graph, make, inputs, plan, exporter)
 
 
@@ -106,6 +110,20 @@ def _examine_decisions(decisions: list[Decision], make: Callable[[], Subject], i
             f"Python takes {decision.conversion} of {what}",
             f"the export rewrites what it can; else use torch.where or allow_baked=[{decision.place!r}]",
         )
+
+
+def _examine_rewriting(make: Callable[[], Subject], inputs: Inputs, plan: Plan) -> Iterator[Symptom]:
+    """Tells which decision on values the export refuses to rewrite."""
+    try:
+        with plan.mute():
+            rewritten = rewrite_decisions(ExportJob(make, make(), inputs, plan, plan.opset))
+            if rewritten.job is not None:
+                _trace(rewritten.job.subject, inputs)
+    except RefusedDecision as refusal:
+        place, _, reason = str(refusal).partition(": ")
+        yield Symptom("error", place, f"this decision cannot be rewritten: {reason}", "")
+    except Exception:
+        return  # what else a rewritten model meets, the export tells
 
 
 def _decisions_by_size(decisions: list[Decision], make: Callable[[], Subject], inputs: Inputs) -> list[Decision]:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import onnx_ir as ir
 
-from torch_onnx_compat.errors import CompatError, UnsupportedError, unknown_name
+from torch_onnx_compat.errors import ArgumentError, UnsupportedError, unknown_name
 from torch_onnx_compat.graph.builder import Scope
 from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.walk import all_graphs, all_nodes, inner_graphs
@@ -39,10 +39,10 @@ def read_axes(model: ir.Model, wanted: Axes | None) -> dict[str, int]:
             for axis, size in sizes.items():
                 named = _names(inputs[name]).get(axis)
                 if named is None:
-                    raise CompatError(f"static: axis {axis} of input {name!r} is no dynamic axis of the file.")
+                    raise ArgumentError(f"static: axis {axis} of input {name!r} is no dynamic axis of the file.")
                 found[named] = _size(named, size)
         elif name not in known:
-            raise CompatError(
+            raise ArgumentError(
                 f"static: the file has no dynamic axis {name!r}; it has {', '.join(sorted(known)) or 'none'}."
             )
         else:
@@ -52,7 +52,7 @@ def read_axes(model: ir.Model, wanted: Axes | None) -> dict[str, int]:
 
 def _size(name: str, size: Any) -> int:
     if type(size) is not int or size < 1:
-        raise CompatError(f"static: {name}={size!r}; wanted a whole number from 1.")
+        raise ArgumentError(f"static: {name}={size!r}; wanted a whole number from 1.")
     return size
 
 

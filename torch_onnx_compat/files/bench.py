@@ -18,7 +18,7 @@ import numpy as np
 from torch_onnx_compat.check.on_target import cast_output
 from torch_onnx_compat.engines import ENGINES, EngineProcess, find_engine
 from torch_onnx_compat.engines.turns import LIMIT, ROUNDS, RUNS, Contestant, take_turns
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError, CompatError
 from torch_onnx_compat.files.drawing import plan_inputs
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import read
@@ -143,7 +143,7 @@ def check_numbers(rounds: int, runs: int, threads: int) -> None:
         CompatError: It is not positive.
     """
     if rounds < 1 or runs < 1 or threads < 1:
-        raise CompatError(f"bench: rounds={rounds}, runs={runs}, threads={threads}; wanted whole numbers from 1.")
+        raise ArgumentError(f"bench: rounds={rounds}, runs={runs}, threads={threads}; wanted whole numbers from 1.")
 
 
 def _names_of(engines: Sequence[str], threads: int) -> list[str]:

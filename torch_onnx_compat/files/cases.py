@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from torch_onnx_compat.errors import CompatError, UnsupportedError
+from torch_onnx_compat.errors import ArgumentError, CompatError, UnsupportedError
 from torch_onnx_compat.files.drawing import MOST_GUESSED, RANKS, Kind, Plan, plan_inputs
 from torch_onnx_compat.files.reading import OnnxFile, weights_of
 from torch_onnx_compat.files.runner import Refused, Value
@@ -189,7 +189,7 @@ class CaseMaker:
                 hint = (
                     " It declares no shapes; give inputs of the sizes that are meant." if plan.has_unknown_ranks else ""
                 )
-                raise CompatError(f"sizes: the file has no dynamic axis {name!r}; it has {known}.{hint}")
+                raise ArgumentError(f"sizes: the file has no dynamic axis {name!r}; it has {known}.{hint}")
         reason: CompatError | None = None
         plans = [plan.with_rank(rank) for rank in RANKS] if plan.has_unknown_ranks else [plan]
         for candidate in plans:

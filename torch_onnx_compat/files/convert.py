@@ -13,7 +13,7 @@ from typing import Any, Literal
 import onnx_ir as ir
 
 from torch_onnx_compat.clock import Clock
-from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
+from torch_onnx_compat.errors import ArgumentError, CompatError, UnsupportedError, VerificationError
 from torch_onnx_compat.files.attributes import Attributes
 from torch_onnx_compat.files.axes import Axes, batch_size, read_axes
 from torch_onnx_compat.files.basis import Basis, Runs, check_freed, sizes_to_try, with_free_axes, with_surgery
@@ -31,6 +31,7 @@ from torch_onnx_compat.files.runner import Runner
 from torch_onnx_compat.files.stages import put_operator_behind
 from torch_onnx_compat.files.surgery import Surgery
 from torch_onnx_compat.finish import node_counts
+from torch_onnx_compat.graph.opset.convert import check_opset
 from torch_onnx_compat.precision.formats import Half, precision_from_keyword
 from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork
 from torch_onnx_compat.precision.int8.request import Request
@@ -151,23 +152,27 @@ def convert(
 
 def _check_arguments(file: Any, output: Any, dynamic: Any, static: Axes | None) -> OnnxFile:
     if dynamic not in (None, "batch") and not isinstance(dynamic, Mapping):
-        raise CompatError(
+        raise ArgumentError(
             f"dynamic={dynamic!r}: wanted 'batch' (axis 0 of every input), or axes by input, such as "
             f"{{'image': {{2: 'height'}}}}."
         )
     if dynamic == "batch" and static:
-        raise CompatError("dynamic and static contradict each other; pass one of them.")
+        raise ArgumentError("dynamic and static contradict each other; pass one of them.")
     check_model_destination(output)
     original = read(file)
     if output is not None and resolve(output, output).resolve() == original.path.resolve():
-        raise CompatError(f"{str(output)!r} is the original itself, which is not changed; choose another path.")
+        raise ArgumentError(f"{str(output)!r} is the original itself, which is not changed; choose another path.")
     return original
 
 
 def _choose_opset(original: OnnxFile, opset: int | None, target: Target | None) -> int:
     if target is not None:
         return choose_opset(opset, target)
-    return choose_opset(opset, Target("any", opset=original.opset)) if opset is not None else original.opset
+    if opset is None:
+        return original.opset
+    if type(opset) is int:
+        check_opset(opset, ArgumentError)
+    return choose_opset(opset, Target("any", opset=original.opset))
 
 
 def _convert(goal: _Goal, runs: Runs, clock: Clock) -> Conversion:

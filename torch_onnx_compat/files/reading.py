@@ -17,7 +17,7 @@ import onnx
 import onnx_ir as ir
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped,unused-ignore]
 
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError
 from torch_onnx_compat.graph.walk import all_graphs
 
 LARGEST_FILE = 2**31
@@ -68,7 +68,7 @@ class OnnxFile:
         try:
             model = ir.serde.deserialize_model(self.proto)
         except Exception as error:  # onnx_ir's errors have no common class
-            raise CompatError(f"{self.path}: the graph cannot be read: {_one_line(_first_cause(error))}") from error
+            raise ArgumentError(f"{self.path}: the graph cannot be read: {_one_line(_first_cause(error))}") from error
         finally:
             log.setLevel(level)
         for graph in (model.graph, *(function.graph for function in model.functions.values())):
@@ -89,23 +89,23 @@ def read(path: str | os.PathLike[str]) -> OnnxFile:
     """
     given: Any = path
     if isinstance(given, bytes) or not isinstance(given, (str, os.PathLike)):
-        raise CompatError(
+        raise ArgumentError(
             f"wanted the path of an ONNX file, not {type(given).__name__}; write the model to a file first, as "
             f"onnx.save(model, 'model.onnx') does."
         )
     path = Path(path)
     proto = _parse(path)
     if not proto.HasField("graph") or not proto.ir_version:
-        raise CompatError(f"{path}: no ONNX file: it holds no {'graph' if proto.ir_version else 'IR version'}.")
+        raise ArgumentError(f"{path}: no ONNX file: it holds no {'graph' if proto.ir_version else 'IR version'}.")
     if not proto.graph.output:
-        raise CompatError(f"{path}: the graph has no outputs, so there is nothing that it computes.")
+        raise ArgumentError(f"{path}: the graph has no outputs, so there is nothing that it computes.")
     _check_texts(proto, path)
     file = OnnxFile(path, proto)
     domains = {(node.domain or "", node.op_type) for node in proto.graph.node}
     if not file.opset and any(domain in ("", "ai.onnx") for domain, _ in domains):
-        raise CompatError(f"{path}: the file does not say which opset it is written for.")
+        raise ArgumentError(f"{path}: the file does not say which opset it is written for.")
     if 0 < file.opset < LOWEST_OPSET:
-        raise CompatError(
+        raise ArgumentError(
             f"{path}: written for opset {file.opset}; wanted {LOWEST_OPSET} or later, which ONNX has had since 2018. "
             f"Export the model again."
         )
@@ -134,7 +134,7 @@ def _refuse_maps(path: Path, proto: onnx.ModelProto) -> None:
     for value in (*proto.graph.input, *proto.graph.output, *proto.graph.value_info):
         held = value.type.sequence_type.elem_type if value.type.WhichOneof("value") == "sequence_type" else value.type
         if held.WhichOneof("value") == "map_type":
-            raise CompatError(
+            raise ArgumentError(
                 f"{path}: {value.name!r} holds maps, and only tensors and sequences of them are read; write the file "
                 f"without ZipMap, as skl2onnx does with options={{'zipmap': False}}."
             )
@@ -144,20 +144,22 @@ def _parse(path: Path) -> onnx.ModelProto:
     try:
         size = path.stat().st_size
         if not path.is_file():
-            raise CompatError(f"{path}: no file; wanted an ONNX file.")
+            raise ArgumentError(f"{path}: no file; wanted an ONNX file.")
         if not size:
-            raise CompatError(f"{path}: the file is empty.")
+            raise ArgumentError(f"{path}: the file is empty.")
         if size >= LARGEST_FILE:
-            raise CompatError(f"{path}: {size / 1e9:.1f} GB; an ONNX file ends at 2 GiB, larger weights lie beside it.")
+            raise ArgumentError(
+                f"{path}: {size / 1e9:.1f} GB; an ONNX file ends at 2 GiB, larger weights lie beside it."
+            )
         proto = onnx.ModelProto()
         proto.ParseFromString(path.read_bytes())
     except OSError as error:
-        raise CompatError(f"{path}: cannot be read: {error.strerror or error}.") from error
+        raise ArgumentError(f"{path}: cannot be read: {error.strerror or error}.") from error
     except DecodeError as error:
         what = "no ONNX file, or one that was cut off"
         if "depth" in str(error).lower():
             what = f"parts lie deeper within each other than the {DEPTH} messages that protobuf reads"
-        raise CompatError(f"{path}: {what}: {_one_line(error)}") from error
+        raise ArgumentError(f"{path}: {what}: {_one_line(error)}") from error
     return proto
 
 
@@ -172,7 +174,7 @@ def _check_texts(proto: onnx.ModelProto, path: Path) -> None:
                 texts = [value] if isinstance(value, (str, bytes)) else value
                 if any(isinstance(text, bytes) for text in texts):
                     name = field.full_name
-                    raise CompatError(f"{path}: field {name!r} holds bytes that are no text; the file is broken.")
+                    raise ArgumentError(f"{path}: field {name!r} holds bytes that are no text; the file is broken.")
 
 
 def _tensors(proto: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
@@ -197,11 +199,13 @@ def _check_tensor(tensor: onnx.TensorProto, path: Path) -> None:
     try:
         dtype = ir.DataType(tensor.data_type)
     except ValueError:
-        raise CompatError(f"{path}: tensor {name!r} is of element type {tensor.data_type}, which ONNX lacks.") from None
+        raise ArgumentError(
+            f"{path}: tensor {name!r} is of element type {tensor.data_type}, which ONNX lacks."
+        ) from None
     if dtype is ir.DataType.UNDEFINED:
-        raise CompatError(f"{path}: tensor {name!r} has no element type.")
+        raise ArgumentError(f"{path}: tensor {name!r} has no element type.")
     if any(size < 0 for size in tensor.dims):
-        raise CompatError(f"{path}: tensor {name!r} has a negative size, {list(tensor.dims)}.")
+        raise ArgumentError(f"{path}: tensor {name!r} has a negative size, {list(tensor.dims)}.")
     count = prod(tensor.dims)
     if tensor.data_location == onnx.TensorProto.EXTERNAL:
         _check_external(tensor, name, -(-count * dtype.bitwidth // 8), path)
@@ -214,7 +218,7 @@ def _check_tensor(tensor: onnx.TensorProto, path: Path) -> None:
         fields = (tensor.float_data, tensor.int32_data, tensor.int64_data, tensor.double_data, tensor.uint64_data)
         held, wanted = sum(map(len, fields)), _entries(dtype, count)
     if held != wanted:
-        raise CompatError(
+        raise ArgumentError(
             f"{path}: tensor {name!r} holds {held} {'bytes' if tensor.HasField('raw_data') else 'values'}, but its "
             f"shape {list(tensor.dims)} wants {wanted}; the file is broken."
         )
@@ -233,19 +237,21 @@ def _check_external(tensor: onnx.TensorProto, name: str, wanted: int, path: Path
     folder = path.resolve().parent
     place = Path(os.path.realpath(folder / location))
     if not location or os.path.isabs(location) or not place.is_relative_to(folder):
-        raise CompatError(
+        raise ArgumentError(
             f"{path}: tensor {name!r} is to be read from {location!r}, which is outside of the file's folder; "
             f"such a file is not opened."
         )
     if not place.is_file():
-        raise CompatError(f"{path}: the weights of tensor {name!r} should lie in {location!r}, and that is not there.")
+        raise ArgumentError(
+            f"{path}: the weights of tensor {name!r} should lie in {location!r}, and that is not there."
+        )
     try:
         offset, length = int(entries.get("offset", 0)), int(entries.get("length", wanted))
     except ValueError:
-        raise CompatError(f"{path}: where tensor {name!r} lies in {location!r} is not told by numbers.") from None
+        raise ArgumentError(f"{path}: where tensor {name!r} lies in {location!r} is not told by numbers.") from None
     size = place.stat().st_size
     if offset < 0 or length != wanted or offset + length > size:
-        raise CompatError(
+        raise ArgumentError(
             f"{path}: tensor {name!r} wants {wanted} bytes; the file says {length} from {offset} on in {location!r}, "
             f"which has {size}."
         )

@@ -7,7 +7,7 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError
 
 
 def load_proto(file: Path) -> onnx.ModelProto:
@@ -50,5 +50,5 @@ def graph_of(proto: onnx.ModelProto, folder: Path | None) -> ir.Model:
     return model
 
 
-def _unreadable(file: Path, why: object) -> CompatError:
-    return CompatError(f"{str(file)!r} cannot be read as an ONNX file: {why}")
+def _unreadable(file: Path, why: object) -> ArgumentError:
+    return ArgumentError(f"{str(file)!r} cannot be read as an ONNX file: {why}")

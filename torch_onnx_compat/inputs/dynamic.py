@@ -9,7 +9,7 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.errors import ArgumentError, unknown_name
 from torch_onnx_compat.inputs.inputs import Axis, Inputs
 
 
@@ -40,7 +40,7 @@ def with_axes(
         n for n, v in (("dynamic", dynamic), ("dynamic_axes", dynamic_axes), ("dynamic_shapes", dynamic_shapes)) if v
     ]
     if len(given) > 1:
-        raise CompatError(f"{' and '.join(given)} both say which axes are dynamic; pass one of them.")
+        raise ArgumentError(f"{' and '.join(given)} both say which axes are dynamic; pass one of them.")
     reader = _Reader(inputs, *given)
     if isinstance(dynamic, str):
         for index, tensor in enumerate(inputs.tensors):
@@ -62,9 +62,9 @@ def _check_kinds(dynamic: Any, dynamic_axes: Any, dynamic_shapes: Any) -> None:
         ("dynamic_shapes", dynamic_shapes, (Mapping, list, tuple), "a dict by argument, or a tuple of one entry each"),
     ):
         if value is not None and not isinstance(value, kinds):
-            raise CompatError(f"{keyword}={value!r} is a {type(value).__name__}; wanted {wanted}.")
+            raise ArgumentError(f"{keyword}={value!r} is a {type(value).__name__}; wanted {wanted}.")
     if isinstance(dynamic, str) and not dynamic.strip():
-        raise CompatError(f"dynamic={dynamic!r} names no axis; wanted a name, such as 'batch', or None.")
+        raise ArgumentError(f"dynamic={dynamic!r} names no axis; wanted a name, such as 'batch', or None.")
 
 
 class _Reader:
@@ -88,7 +88,7 @@ class _Reader:
                 continue
             indices = [i for i, argument in enumerate(self.inputs.arguments) if argument == name]
             if not indices:
-                raise CompatError(f"{self.keyword}: {unknown_name('input', str(name), self._known())}")
+                raise ArgumentError(f"{self.keyword}: {unknown_name('input', str(name), self._known())}")
             self.node((name,), indices, value, depth=1)
 
     def by_torch_s_names(self, spec: Mapping[str, Any]) -> None:
@@ -119,7 +119,7 @@ class _Reader:
             parameters = self.inputs.parameters
             spec = self._with_variadic(spec)
             if len(spec) > len(parameters):
-                raise CompatError(
+                raise ArgumentError(
                     f"dynamic_shapes has {len(spec)} entries, but forward takes {len(parameters)} positional "
                     f"arguments: {', '.join(parameters)}; give one entry for each."
                 )
@@ -132,7 +132,7 @@ class _Reader:
         numbers = dict(self.inputs.numbers)
         for name in [name for name in spec if name in numbers]:
             if _axis(spec.pop(name), name, self._read_name) is not None:
-                raise CompatError(
+                raise ArgumentError(
                     f"dynamic_shapes: argument {name!r} is the number {numbers[name]}, which the file holds; pass "
                     f"torch.tensor({numbers[name]}) for an input, or None here."
                 )
@@ -173,7 +173,7 @@ class _Reader:
             inside = [i for i in indices if str(self.inputs.paths[i][depth]) == str(key)]
             if not inside and value is not None:
                 known = sorted({str(self.inputs.paths[i][depth]) for i in indices})
-                raise CompatError(f"dynamic axes of {_path(place)}: {unknown_name('part', str(key), known)}")
+                raise ArgumentError(f"dynamic axes of {_path(place)}: {unknown_name('part', str(key), known)}")
             if inside:
                 self.node((*place, key), inside, value, depth + 1)
 
@@ -197,13 +197,13 @@ class _Reader:
     def add(self, index: int, axis: Any, value: Any) -> None:
         name, tensor = self.inputs.names[index], self.inputs.tensors[index]
         if type(axis) is not int or not -tensor.dim() <= axis < tensor.dim():
-            raise CompatError(
+            raise ArgumentError(
                 f"dynamic axis {axis!r} of input {name!r}: it has {tensor.dim()} axes, shape {tuple(tensor.shape)}; "
                 + (f"use 0..{tensor.dim() - 1}." if tensor.dim() else "leave it out.")
             )
         axis %= tensor.dim()
         if self.keyword != "dynamic_shapes" and isinstance(value, int):
-            raise CompatError(
+            raise ArgumentError(
                 f"{self.keyword}: axis {axis} of input {name!r} is called {value!r}, a {type(value).__name__}; wanted "
                 f"a name, such as 'batch'. A fixed axis is left out."
             )
@@ -214,7 +214,7 @@ class _Reader:
 
     def _check_leaf(self, place: str, spec: Any) -> None:
         if not isinstance(spec, (str, Mapping, list, tuple)):
-            raise CompatError(
+            raise ArgumentError(
                 f"{self.keyword} of {place} is {spec!r}, a {type(spec).__name__}; wanted the name of axis 0, a dict of "
                 f"axis to name such as {{0: 'batch'}}, or a list with an entry for each axis."
             )
@@ -252,7 +252,7 @@ def _axis(value: Any, default: str, read_name: Callable[[str | tuple[Any, ...]],
         offset = value.fn(0)
         return Axis(name, terms=((root.__name__, int(value.fn(1) - offset)),), offset=int(offset))
     if not hasattr(value, "min"):
-        raise CompatError(f"dynamic axis: {value!r} is neither a name nor a torch.export Dim.")
+        raise ArgumentError(f"dynamic axis: {value!r} is neither a name nor a torch.export Dim.")
     # Without a bound max is, by torch's version, a huge number or an infinity, which int() does not take.
     return Axis(name, min=max(int(value.min), 1), max=None if value.max > 2**31 else int(value.max))
 
@@ -261,7 +261,7 @@ def _axis_with_bounds(value: tuple[Any, ...]) -> Axis:
     name, least, most = (*value, None)[:3] if len(value) in (2, 3) else ("", 0, 0)
     is_right = type(name) is str and type(least) is int and (most is None or type(most) is int)
     if not is_right or least < 1 or (most is not None and most < least):
-        raise CompatError(
+        raise ArgumentError(
             f"dynamic axis: {value!r} is no name with bounds; wanted (name, smallest size, largest size or None), such "
             f"as ('tokens', 1, 512)."
         )
@@ -273,7 +273,7 @@ _LINEAR = (ast.Expression, ast.BinOp, ast.UnaryOp, ast.Add, ast.Sub, ast.Mult, a
 
 def _checked_name(text: str) -> str:
     if not text.strip() or "\0" in text:
-        raise CompatError(f"dynamic axis: {text!r} is no name; wanted one such as 'batch'.")
+        raise ArgumentError(f"dynamic axis: {text!r} is no name; wanted one such as 'batch'.")
     return text
 
 
@@ -298,7 +298,9 @@ def _axis_of_name(text: str) -> Axis:
     factors = [at(*(int(name == one) for name in names)) - offset for one in names]
     sizes = range(2, 2 + len(names))
     if not any(factors) or at(*sizes) != offset + sum(f * s for f, s in zip(factors, sizes, strict=True)):
-        raise CompatError(f"dynamic axis {text!r} is no sum of multiples of axes, such as 'past + new' or '2 * batch'.")
+        raise ArgumentError(
+            f"dynamic axis {text!r} is no sum of multiples of axes, such as 'past + new' or '2 * batch'."
+        )
     return Axis(text.strip(), terms=tuple((n, f) for n, f in zip(names, factors, strict=True) if f), offset=offset)
 
 
@@ -325,14 +327,14 @@ def _check_sizes(inputs: Inputs) -> None:
     for name, (least, most) in bounds.items():
         size = sizes.get(name, least)
         if (size < least and least > 1) or (most is not None and size > most):
-            raise CompatError(
+            raise ArgumentError(
                 f"axis {name!r} is {size} long in the example, but declared for {least} to {most or 'any'}; give one "
                 f"within, or other bounds."
             )
     for name, tensor, axes in zip(inputs.names, inputs.tensors, inputs.axes, strict=True):
         for dim, axis in axes.items():
             if tensor.shape[dim] != axis.size(sizes):
-                raise CompatError(
+                raise ArgumentError(
                     f"axis {axis.name!r} is {tensor.shape[dim]} long in axis {dim} of input {name!r} but should be "
                     f"{axis.size(sizes)} there as elsewhere; axes of one name have one size: use another name."
                 )

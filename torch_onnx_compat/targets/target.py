@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from typing import Any, Literal
 
 from torch_onnx_compat.catalogue.entry import MIN_OPSET, Operator
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError
 from torch_onnx_compat.targets.placement import Placement
 
 Verdict = Literal["works", "built", "wrong", "refused", "crashes", "slow", "rough", "unknown"]
@@ -214,7 +214,7 @@ def choose_opset(from_keywords: int | None, target: Target, *, at_least: int = M
         CompatError: Neither this package nor the target takes the one that was asked for, or it is no whole number.
     """
     if from_keywords is not None and (isinstance(from_keywords, bool) or not isinstance(from_keywords, int)):
-        raise CompatError(
+        raise ArgumentError(
             f"opset_version={from_keywords!r} is a {type(from_keywords).__name__}; wanted an int, such as "
             f"{target.opset}."
         )
@@ -222,7 +222,7 @@ def choose_opset(from_keywords: int | None, target: Target, *, at_least: int = M
     preferred = max(target.opset, min(at_least, high))
     opset = preferred if from_keywords is None else from_keywords
     if not low <= opset <= high:
-        raise CompatError(f"opset_version={opset}: target {target.name!r} takes {low}..{high}; choose one of these.")
+        raise ArgumentError(f"opset_version={opset}: target {target.name!r} takes {low}..{high}; choose one of these.")
     return opset
 
 

@@ -13,7 +13,7 @@ import onnx_ir as ir
 from onnx_ir.passes.common import InlinePass
 
 from torch_onnx_compat.catalogue.entry import MIN_OPSET
-from torch_onnx_compat.errors import UnsupportedError
+from torch_onnx_compat.errors import CompatError, UnsupportedError
 from torch_onnx_compat.graph import schema, shapes
 from torch_onnx_compat.graph.builder import Builder, Scope
 from torch_onnx_compat.graph.obstacle import Obstacle, Refusal, error
@@ -41,6 +41,20 @@ HIGHEST = max(row[2] for row in onnx.helper.VERSION_TABLE)
 """The last opset that the installed onnx knows as released."""
 
 
+def check_opset(opset: int, kind: type[CompatError] = UnsupportedError) -> None:
+    """Refuses an opset that no file can be written in.
+
+    Args:
+        opset: The wanted opset.
+        kind: The error that is raised.
+    """
+    if not MIN_OPSET <= opset <= HIGHEST:
+        raise kind(
+            f"opset_version={opset}: out of range, the opsets that can be written are {MIN_OPSET}..{HIGHEST} "
+            f"(with the installed onnx {onnx.__version__})."
+        )
+
+
 def convert(model: ir.Model, opset: int) -> None:
     """Rewrites a model for another opset, in place; its weights are not read.
 
@@ -55,11 +69,7 @@ def convert(model: ir.Model, opset: int) -> None:
         UnsupportedError: The opset is out of range, or operators stand in the way; the message lists them all. The
             model is half converted then, and of no further use.
     """
-    if not MIN_OPSET <= opset <= HIGHEST:
-        raise UnsupportedError(
-            f"opset_version={opset}: out of range, the opsets that can be written are {MIN_OPSET}..{HIGHEST} "
-            f"(with the installed onnx {onnx.__version__})."
-        )
+    check_opset(opset)
     if "ai.onnx" in model.opset_imports:
         model.opset_imports[""] = model.opset_imports.pop("ai.onnx")
     source = model.opset_imports.get("", opset)

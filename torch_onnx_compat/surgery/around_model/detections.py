@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Any, Literal
 
 import torch
@@ -78,8 +80,22 @@ class Detections:
             raise unknown_name("box_format of Detections", str(self.box_format), BOX_FORMATS)
         if self.form == "efficient-nms" and self.max_detections is None:
             raise CompatError("Detections: efficient-nms has a fixed number of outputs; pass max_detections.")
+        self._check_numbers()
         if self.form != "nms-dense":
             import torchvision  # noqa: F401  (defines the operator; a slow import)
+
+    def _check_numbers(self) -> None:
+        for name in ("candidates", "max_detections", "classes"):
+            value = getattr(self, name)
+            is_left_out = value is None and name != "candidates"
+            if not is_left_out and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
+                raise CompatError(f"Detections({name}={value!r}): wanted a whole number from 1.")
+        for name in ("iou_threshold", "score_threshold"):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or not math.isfinite(value):
+                raise CompatError(f"Detections({name}={value!r}): wanted a number.")
+        if not 0 <= self.iou_threshold <= 1:
+            raise CompatError(f"Detections(iou_threshold={self.iou_threshold!r}): wanted a number from 0 to 1.")
 
     def suits(self, engine: str) -> bool:
         """Whether an engine may have the operator with which the file ends, of which only TensorRT's has one."""
@@ -187,6 +203,10 @@ class Detections:
             )
         if self.objectness:
             scores = scores[..., 1:] * scores[..., :1]
+        if self.classes is not None and self.classes > scores.shape[-1]:
+            raise CompatError(
+                f"Detections(classes={self.classes}): the model's output has scores of {scores.shape[-1]} classes only."
+            )
         return boxes, scores if self.classes is None else scores[..., : self.classes]
 
 

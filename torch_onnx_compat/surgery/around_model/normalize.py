@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from numbers import Integral
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -51,6 +53,21 @@ class Normalize:
             raise unknown_name("layout of Normalize", str(self.layout), LAYOUTS)
         if self.fit not in FITS:
             raise unknown_name("fit of Normalize", str(self.fit), FITS)
+        self._check_numbers()
+
+    def _check_numbers(self) -> None:
+        for name in ("mean", "std"):
+            if not _are_numbers(getattr(self, name)):
+                raise CompatError(f"Normalize({name}={getattr(self, name)!r}): wanted a number, or one for a channel.")
+        for name in ("scale", "fill"):
+            if not _are_numbers([getattr(self, name)]):
+                raise CompatError(f"Normalize({name}={getattr(self, name)!r}): wanted a number.")
+        if 0 in (self.std if isinstance(self.std, Iterable) else [self.std]):
+            raise CompatError(
+                f"Normalize(std={self.std!r}): wanted numbers other than 0, as pictures are divided by it."
+            )
+        if self.size is not None and not _is_size(self.size):
+            raise CompatError(f"Normalize(size={self.size!r}): wanted height and width from 1, such as (480, 640).")
 
     def apply(self, picture: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """Preprocesses a picture; returns (N, C, H, W).
@@ -89,6 +106,19 @@ class Normalize:
         rest = (size[0] - inner[0], size[1] - inner[1])
         top, left = rest[0] // 2, rest[1] // 2
         return functional.pad(picture, (left, rest[1] - left, top, rest[0] - top), value=self.fill)
+
+
+def _are_numbers(value: Any) -> bool:
+    try:
+        numbers = [float(number) for number in (value if isinstance(value, Iterable) else [value])]
+    except (TypeError, ValueError):
+        return False
+    return bool(numbers) and all(map(math.isfinite, numbers))
+
+
+def _is_size(value: Any) -> bool:
+    sizes = tuple(value) if isinstance(value, Iterable) else ()
+    return len(sizes) == 2 and all(isinstance(size, Integral) and int(size) >= 1 for size in sizes)
 
 
 def _by_channel(numbers: float | Sequence[float], picture: Tensor) -> Tensor:

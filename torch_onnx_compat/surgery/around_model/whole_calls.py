@@ -51,13 +51,19 @@ def find_whole_calls(prepared: Prepared, wanted: Any) -> tuple[WholeCall, ...]:
 def _paths(which: Any, modules: Mapping[str, nn.Module]) -> list[str]:
     if isinstance(which, str) and which in modules and which:
         return [which]
-    names = {type(module).__name__ for module in modules.values()}
+    names = {type(module).__name__ for path, module in modules.items() if path}
     if isinstance(which, str):
         found = [path for path, module in modules.items() if path and type(module).__name__ == which]
     elif isinstance(which, type):
         found = [path for path, module in modules.items() if path and isinstance(module, which)]
     else:
         raise CompatError(f"keep_as_function: {which!r} is a {type(which).__name__}; wanted a class or a path.")
+    whole = modules[""]
+    if not found and (isinstance(whole, which) if isinstance(which, type) else which in ("", type(whole).__name__)):
+        raise CompatError(
+            f"keep_as_function: {type(whole).__name__} is the class of the model itself, which is the file as a whole; "
+            f"name a class or a path of modules in it, or put the model into a module and export that."
+        )
     if not found:
         known = unknown_name("module or class", _text(which), {*names, *filter(None, modules)})
         raise CompatError(f"keep_as_function: {known}")

@@ -15,7 +15,8 @@ def split(model: ir.Model, cuts: Sequence[tuple[str, Sequence[ir.Value]]]) -> tu
     """Splits a model after some values, in the order in which they are computed.
 
     A value that crosses a cut, such as a skip connection, becomes an output of its part and an input of the parts that
-    read it.
+    read it. A part's inputs are in the order of the outputs of the part before, and then others; the outputs of the
+    last part are in the model's order.
 
     Args:
         model: The model; it is not changed.
@@ -27,16 +28,25 @@ def split(model: ir.Model, cuts: Sequence[tuple[str, Sequence[ir.Value]]]) -> tu
     parts = _partition(model, cuts)
     finals = list(model.graph.outputs)
     stages = []
+    outputs: list[ir.Value] = []
     for index, nodes in enumerate(parts):
         later = {node for part in parts[index + 1 :] for node in part}
         made = [output for node in model.graph if node in nodes for output in node.outputs]
         read_later = {id(value) for node in later for value in operands_of(node)}
-        outputs = [v for v in made if id(v) in read_later or any(v is final for final in finals)]
+        before, outputs = outputs, [v for v in made if id(v) in read_later or any(v is final for final in finals)]
         mine = {id(value) for value in made}
         inputs = {id(v): v for node in model.graph if node in nodes for v in operands_of(node) if id(v) not in mine}
-        needed = [v for v in inputs.values() if not is_constant(v)]
+        needed = _in_order_of(before, [v for v in inputs.values() if not is_constant(v)])
+        if not later:
+            outputs = _in_order_of(finals, outputs)
         stages.append(make_stage(f"part{index + 1}", excerpt(model, needed, outputs, f"part{index + 1}")))
     return tuple(stages)
+
+
+def _in_order_of(first: Sequence[ir.Value], values: Sequence[ir.Value]) -> list[ir.Value]:
+    """The values, those that are among the first ones before the others, and in the same order."""
+    ranks = {id(value): rank for rank, value in enumerate(first)}
+    return sorted(values, key=lambda value: ranks.get(id(value), len(ranks)))
 
 
 def _partition(model: ir.Model, cuts: Sequence[tuple[str, Sequence[ir.Value]]]) -> list[set[ir.Node]]:
