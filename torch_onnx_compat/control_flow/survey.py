@@ -18,6 +18,7 @@ from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.caller.undo import reach_of
 from torch_onnx_compat.control_flow.find.sites import Event, SiteLog
 from torch_onnx_compat.control_flow.find.users import PauseInCalls
+from torch_onnx_compat.control_flow.large_rounds import LargeRounds
 from torch_onnx_compat.control_flow.lower.rewriting import Rewriting
 from torch_onnx_compat.control_flow.run.answers import Site
 from torch_onnx_compat.control_flow.run.lists import RowStacker
@@ -245,6 +246,7 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
     repair_trace(subject)
     subject.around = log
     subject.wrap(RowStacker, inside=True)
+    subject.wrap(partial(LargeRounds, session), inside=True)
     if notes_users:
         subject.wrap(partial(PauseInCalls, session.users), inside=True)
     subject.wrap(_abandon_trace)
