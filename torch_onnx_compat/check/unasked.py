@@ -31,16 +31,19 @@ class Unasked:
 
         Where the run has an obstacle, it ended before it could tell what a size may be found as.
         """
-        unknown = sorted(self._table_places - set(self.baked_places)) if run.obstacle else []
+        unknown = self._not_baked(self._table_places) if run.obstacle else []
         if unknown:
             raise frozen_error(f"{unknown[0]}: a key of a size ({run.obstacle})", unknown[0], of_values=False)
         constant = self.exported.constant_places if self.exported is not None else frozenset()
-        frozen = sorted((run.value_places & constant) - {*self.baked_places, *self.decisions})
-        ranks = sorted(run.rank_places - set(self.baked_places))
+        frozen = self._not_baked((run.value_places & constant).difference(self.decisions))
+        ranks = self._not_baked(run.rank_places)
         if frozen or ranks:
             places = [f"{place}: a size that values decide" for place in frozen]
             places += [f"{place}: a number of dimensions that values decide, after a squeeze" for place in ranks]
             raise frozen_error("; ".join(places), (frozen + ranks)[0])
+
+    def _not_baked(self, places: Collection[str]) -> list[str]:
+        return sorted(place for place in places if place not in self.baked_places)
 
     def check_tried(self, verdict: Verdict, verdicts: Sequence[Verdict]) -> None:
         """Raises for what the file may hold the example's answer to, and no case answers otherwise.

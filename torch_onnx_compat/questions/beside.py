@@ -284,7 +284,7 @@ class BesideMeta(Beside):
             self._want_values()
         real_args, real_kwargs = replace_leaves((args, kwargs), self._meta)
         if func is BATCH_NORM:  # torch has no kernel for it there, and its Python takes ten milliseconds
-            return (torch.empty_like(real_args[0]), *(torch.empty(0, device=_META) for _ in range(2)))
+            return (torch.empty_like(real_args[0]), *(torch.empty(0) for _ in range(2)))
         try:
             return func(*real_args, **real_kwargs)
         except Exception:  # the model's error, or there is no kernel without values: the real tensors tell
@@ -302,10 +302,13 @@ class BesideMeta(Beside):
         return _META if isinstance(leaf, torch.device) else self._actual(leaf)
 
     def _pair_leaf(self, fake: Any, real: Any) -> Any:
-        if isinstance(real, Tensor) and not isinstance(fake, self._symbols.kind):
-            self._want_values()
-        is_made = isinstance(real, Tensor) and real.device != _META
-        return super()._pair_leaf(fake, self._without_values(real) if is_made else real)
+        if not isinstance(real, Tensor) or real.device == _META:
+            if isinstance(real, Tensor) and not isinstance(fake, self._symbols.kind):
+                self._want_values()  # there is no fake, and a tensor on another device is none
+            return super()._pair_leaf(fake, real)
+        made = super()._pair_leaf(fake, real)
+        made.actual = self._without_values(real)
+        return made
 
     def _without_values(self, tensor: Tensor) -> Tensor:
         is_plain = tensor.layout is torch.strided and not tensor.is_quantized and type(tensor) in _PLAIN
