@@ -270,6 +270,59 @@ HELD = tuple(
 )
 """What an object holds: one branch writes to it, and the other one puts something else in its place."""
 
+_NAMED_TWICE = tuple(
+    f"{begins}\n{choice}\nif {{flag2}}:\n    {change}\n{{v}} = {seen}"
+    for begins, choice, seen, changes in (
+        (
+            "l, m = [{a}, {b}], [{b}, {a} * 2]",
+            "k = l if {flag} else m",
+            "l[0] - m[-1] + k[0] * 2",
+            ("k[0] = {a} * 5", "l[0] = {a} * 5", "k.reverse()", "m.append({b} * 3)", "k += [{a} * 3]", "l = l + [{b}]"),
+        ),
+        (
+            "l = [{a}, {b}]",
+            "k = l[:] if {flag} else l",
+            "l[0] - k[1]",
+            ("k.reverse()", "l.pop(0)", "l[1] = {a}", "k = k[::-1]"),
+        ),
+        (
+            "d = {{'p': {a}, 'q': {b}}}",
+            "e = d\nif {flag}:\n    e = dict(d)",
+            "d['p'] - e['q']",
+            ("e['p'] = {b} * 3", "d['q'] = {a} * 3", "e.update(q={a} * 4)", "d = {{'p': {b}, 'q': {a}}}"),
+        ),
+        (
+            "t = ([{a}], [{b}])",
+            "p, q = t if {flag} else t[::-1]",
+            "t[0][0] - q[0]",
+            ("p[0] = {b} * 7", "t[1][0] = {a} * 7", "q = [{a} * 2]"),
+        ),
+    )
+    for change in changes
+)
+
+CHOSEN = (
+    *_NAMED_TWICE,
+    "l = [{a}]\nm = l\nif {flag}:\n    m = [*l]\n{v} = {a} * 2 if m is l else {b}",
+    "u = {a} + 1\nw = u if {flag} else {b}\n{v} = {a} * 2 if w is u else {b}",
+    "clamp = functools.partial(torch.clamp, min=0)\nif {flag}:\n    clamp.keywords['min'] = -5\n{v} = clamp({a})",
+    "k = Slots()\nk.set({a})\nh = Holder()\nif {flag}:\n    h.__class__ = Counter2\n{v} = {a} * len(type(h).__name__)",
+    "def count():\n    n = 0\n    while True:\n        n += (yield n) or 0\ng = count()\nnext(g)\nif {flag}:\n"
+    "    g.send(5)\n{v} = {a} * g.send(1)",
+    "class Meter:\n    n = 1\nif {flag}:\n    Meter.n = 4\n{v} = {a} * Meter.n",
+    "n = torch.zeros(2)\nif {flag}:\n    n.set_(torch.ones(2))\n{v} = {a} * n.sum()",
+)
+"""Containers and tensors that a decision chooses, and what changes one of them under its other name."""
+
+LISTED = tuple(
+    f"n = (flags[flags > 100] > 150).tolist()\n{{v}} = {{a}} * 2 if {condition} else {{b}}"
+    for condition in (
+        *("n == [True]", "n != [True, True]", "[True, True] == n", "n == []", "n in ([True], [True, True, True])"),
+        *("tuple(n) == (True, True)", "tuple(n) == [True]", "True in n", "False in n and n", "not n or n == [False]"),
+    )
+)
+"""Lists whose length values decide, compared as a whole."""
+
 HELPERS = """import array
 import functools
 import io
@@ -374,7 +427,7 @@ class Model(nn.Module):
     def forward(self, x, flags):
 """
 
-ALL = (*CONSTRUCTS, *EFFECTS, *TWICE, *WRITES, *LEAVING, *HELD)
+ALL = (*CONSTRUCTS, *EFFECTS, *TWICE, *WRITES, *LEAVING, *HELD, *CHOSEN, *LISTED)
 
 
 def make_effects(seed: int) -> Program:

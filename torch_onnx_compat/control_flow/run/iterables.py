@@ -58,8 +58,10 @@ class CountedItems:
         items = self._numbers("searched")
         if type(item) in (bool, int, float):
             found = compare_exactly(items, "==", float(item) if type(item) is float else int(item))
-            return found.any() if isinstance(found, Tensor) else torch.zeros((), dtype=torch.bool)
-        return _is_number(items, item).any()
+        else:
+            found = _is_number(items, item)
+        # Not any(), which of no items is not False in every exporter's form.
+        return found.sum() > 0 if isinstance(found, Tensor) else torch.zeros((), dtype=torch.bool)
 
     def _numbers(self, doing: str) -> Tensor:
         """The items, of shape (count,)."""
@@ -75,7 +77,11 @@ class CountedItems:
         return int(self.length)  # a decision, whose statement is rewritten then
 
     def __bool__(self) -> bool:
-        return True  # as any object: what asks is this package
+        return bool(self.count_items() > 0)
+
+    def count_items(self) -> Any:
+        """What ``len()`` gives."""
+        return as_tensor(self.length)
 
     def __getitem__(self, place: Any) -> Any:
         if not isinstance(place, (int, Tensor, *SYMBOLS)):
@@ -227,7 +233,7 @@ def _zip(session: Session, function: Any, *items: Any, **kwargs: Any) -> Any:
     found = [one for one in known if one is not None]
     if not found:
         return function(*items, **kwargs)
-    known = [one or as_fixed_items(item) for one, item in zip(known, items, strict=True)]
+    known = [as_fixed_items(item) if one is None else one for one, item in zip(known, items, strict=True)]
     found = [one for one in known if one is not None]
     if len(found) < len(known):
         raise refusal("something whose length depends on the inputs is zipped with a list of what is no tensor.")
