@@ -1,5 +1,7 @@
 """The facts that conditions are about, read from a graph."""
 
+import itertools
+
 import onnx_ir as ir
 import pytest
 
@@ -110,6 +112,23 @@ def test_last_window(size, window):
     kernel, stride, pad = (2, 3, 1) if window == "padding" else (3, 2, 0)
     pool = f"MaxPool<kernel_shape=[{kernel}], strides=[{stride}], pads=[{pad},{pad}], ceil_mode=1>"
     assert facts(f"g (float[1,1,{size}] x) => (float[1,1,n] y) {{ y = {pool}(x) }}")["last_window"] == window
+
+
+def last_window(size, kernel, stride, dilation, pads):
+    """The fact of a pool along one axis."""
+    attributes = f"kernel_shape=[{kernel}], strides=[{stride}], dilations=[{dilation}], pads={list(pads)}, ceil_mode=1"
+    return facts(f"g (float[1,1,{size}] x) => (float[1,1,n] y) {{ y = MaxPool<{attributes}>(x) }}").get("last_window")
+
+
+@pytest.mark.parametrize("dilation", [1, 2])
+@pytest.mark.parametrize("pads", [(0, 0), (0, 1), (1, 1), (1, 0), (2, 2)])
+def test_the_last_window_at_any_size(dilation, pads):
+    """What is said of an axis that varies is the worst of its sizes; where that is padding, nothing is said."""
+    for kernel, stride in itertools.product((1, 2, 3, 5), (1, 2, 3)):
+        sizes = range(dilation * (kernel - 1) + 1, 24)
+        found = {last_window(size, kernel, stride, dilation, pads) for size in sizes}
+        worst = min(found, key=("padding", "beyond", "inside").index)
+        assert last_window("n", kernel, stride, dilation, pads) == (None if worst == "padding" else worst)
 
 
 @pytest.mark.parametrize(
