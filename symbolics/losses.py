@@ -149,8 +149,8 @@ def gaussian_nll_loss_to_log(
 ) -> Tensor:
     """Negative logarithm of the likelihood of a normal distribution; torch asks whether a variance is negative.
 
-    The file has no such error: it takes eps for a negative variance. Variances (N, …) of an input (N, …, C) are those of
-    all C.
+    The file has no such error: it takes eps for a negative variance. Variances (N, …) of an input (N, …, C) are those
+    of all C.
 
     Declines: var with another number of axes than the input, or one less.
 
