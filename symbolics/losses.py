@@ -136,3 +136,35 @@ def poisson_nll_loss_to_exp(
         rest = target * torch.log(target) - target + 0.5 * torch.log(2 * math.pi * target)
         loss = loss + torch.where(target <= 1, torch.zeros_like(rest), rest)
     return _reduced(loss, reduction)
+
+
+@decomposition(functional.gaussian_nll_loss, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+def gaussian_nll_loss_to_log(
+    input: Tensor,
+    target: Tensor,
+    var: Tensor | float,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Tensor:
+    """Negative logarithm of the likelihood of a normal distribution; torch asks whether a variance is negative.
+
+    The file has no such error: it takes eps for a negative variance. Variances (N, …) of an input (N, …, C) are those
+    of all C.
+
+    Declines: var with another number of axes than the input, or one less.
+
+    Math:   (log v + (x - y)^2 / v) / 2 with v = max(var, eps); log(2 pi) / 2 added if full; mean, sum or neither of
+            them.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.GaussianNLLLoss.html
+    """
+    if not isinstance(var, Tensor):
+        var = var * torch.ones_like(input)
+    missing = input.dim() - var.dim()
+    if missing not in (0, 1):
+        decline(f"var must have {input.dim()} axes as the input, or one less, got {var.dim()}")
+    variance = (var.unsqueeze(-1) if missing else var).clamp(min=eps)
+    loss = 0.5 * (torch.log(variance) + (input - target) ** 2 / variance)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return _reduced(loss, reduction)

@@ -144,10 +144,10 @@ def _name_axes(model: ir.Model, job: ExportJob, renamed: dict[str, str]) -> None
 
 
 def _forget_branch_shapes(model: ir.Model, job: ExportJob) -> None:
-    """Drops what the exporter wrote about shapes inside branches and loop bodies when sizes may vary.
+    """Drops the sizes that the exporter wrote inside branches and loop bodies when sizes may vary; ranks stay.
 
-    It holds for the example: torch.export shortens ``x[:3]`` to 3 rows where the example has as many, and onnxruntime
-    takes its word for the memory of the branch's result.
+    The sizes hold for the example: torch.export shortens ``x[:3]`` to 3 rows where the example has as many, and
+    onnxruntime takes its word for the memory of the branch's result. OpenCV does not load bodies without ranks.
     """
     if not job.inputs.sizes():
         return
@@ -155,7 +155,8 @@ def _forget_branch_shapes(model: ir.Model, job: ExportJob) -> None:
     for node in all_nodes(model.graph):
         if node not in outer:
             for output in node.outputs:
-                output.shape = None
+                if output.shape is not None:
+                    output.shape = ir.Shape([None] * len(output.shape))
 
 
 def _is_used(value: ir.Value) -> bool:

@@ -139,6 +139,60 @@ def test_one_input_proves_nothing(net):
     assert (told.calibrated_on, told.judged_on) == (2, 2)
 
 
+class Attend(nn.Module):
+    """Scores (N, T, T) that a softmax spreads: at one length they are small, at another they are not."""
+
+    def __init__(self):
+        super().__init__()
+        self.query, self.value = nn.Linear(8, 8), nn.Linear(8, 8)
+
+    def forward(self, x):
+        return (self.query(x) @ x.transpose(1, 2)).softmax(-1) @ self.value(x)
+
+
+def rows(*lengths):
+    """Twenty calibration inputs, of which each length is held out as well."""
+    generator = torch.Generator().manual_seed(0)
+    return [torch.rand(2, lengths[n // 2 % len(lengths)], 8, generator=generator) for n in range(20)]
+
+
+def test_other_sizes_are_judged_too():
+    torch.manual_seed(0)
+    model, axes = Attend().eval(), {"x": {0: "b", 1: "t"}}
+    told = export_compat(model, rows(8)[:1], dynamic=axes, precision=Int8(calibration=rows(8))).precision
+    assert told.verdict.endswith("not calibrated with, of b=2, t=8")
+    assert {(found.axis, found.size) for found in told.elsewhere if found.is_over} >= {("t", 1), ("t", 2)}
+    assert sum("over the limit at other sizes" in note and "at t=2" in note for note in told.notes) == 1
+    assert [row["size"] for row in told.to_dict()["elsewhere"] if row["axis"] == "t"] == [1, 2, 4, 16]
+
+
+def test_calibration_inputs_of_several_sizes_fit_them():
+    torch.manual_seed(0)
+    data = rows(1, 2, 4, 8, 16)
+    told = export_compat(
+        Attend().eval(), data[-1:], dynamic={"x": {1: "t"}}, precision=Int8(calibration=data)
+    ).precision
+    assert told.verdict.endswith("of t=1, 2, 4, 8 or 16")
+    assert not any(found.is_over for found in told.elsewhere)
+    assert not any("other sizes" in note for note in told.notes)
+
+
+def test_sizes_that_the_original_refuses_are_left_out():
+    class Halves(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.head = nn.Linear(8, 4)
+
+        def forward(self, x):
+            if x.shape[0] < 3:
+                raise ValueError("too few")
+            return self.head(x)
+
+    data = [torch.rand(6, 8) for _ in range(4)]
+    told = export_compat(Halves().eval(), data[:1], dynamic="batch", precision=Int8(calibration=data)).precision
+    assert [found.size for found in told.elsewhere] == [3, 12]
+
+
 def test_inputs_come_in_every_form(net):
     given = images()
     forms = [

@@ -185,5 +185,13 @@ def test_the_logging_is_left_alone():
 
 def test_the_result_is_text_and_data(text):
     told = export_compat(text, ROWS, precision="int8-weights").precision
-    assert "judged on 2 inputs; nothing was calibrated" in str(told)
+    assert "judged on 2 inputs" in str(told)
+    assert "; nothing was calibrated" in str(told)
     assert told.to_dict()["format"] == "int8-weights"
+
+
+def test_other_sizes_are_judged_too(text):
+    told = export_compat(text, ROWS, dynamic="batch", precision="int8-dynamic").precision
+    known = told.sizes["batch"]
+    assert {found.size for found in told.elsewhere} >= {1, 2, 2 * known[-1]}
+    assert f"of batch={known[0]}" in told.verdict

@@ -6,7 +6,12 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
-from torch_onnx_compat.symbolics.losses import huber_loss, l1_loss_to_abs, smooth_l1_loss_to_where
+from torch_onnx_compat.symbolics.losses import (
+    gaussian_nll_loss_to_log,
+    huber_loss,
+    l1_loss_to_abs,
+    smooth_l1_loss_to_where,
+)
 
 from torch_onnx_compat.catalogue.entry import Declined
 from torch_onnx_compat.testing import Example, assert_entry
@@ -69,6 +74,18 @@ EXAMPLES = [
             ("poisson_nll_loss_to_exp", partial(F.poisson_nll_loss, log_input=False, full=True)),
         )
     ),
+    Example(
+        "gaussian_nll_loss_to_log",
+        lambda x, y: (
+            F.gaussian_nll_loss(x, y, y),
+            F.gaussian_nll_loss(x, y, x - 0.2, full=True, eps=0.5, reduction="none"),
+            nn.GaussianNLLLoss(reduction="sum")(x, y, y[:, :1]),
+            F.gaussian_nll_loss(x, y, y[:, 0]),
+            F.gaussian_nll_loss(x, y, torch.full_like(y, 0.25)),
+        ),
+        FINITE,
+        leaves=lambda x, y: F.mse_loss(x, y),
+    ),
 ]
 
 
@@ -92,3 +109,13 @@ def test_losses_decline(options, message):
 def test_l1_loss_declines_a_weight():
     with pytest.raises(Declined, match="weight must be None, got a tensor"):
         l1_loss_to_abs(*FINITE, weight=FINITE[0])
+
+
+def test_gaussian_nll_loss_takes_a_number_for_the_variance():
+    x, y = FINITE
+    assert torch.equal(gaussian_nll_loss_to_log(x, y, 0.3), F.gaussian_nll_loss(x, y, torch.full_like(x, 0.3)))
+
+
+def test_gaussian_nll_loss_declines():
+    with pytest.raises(Declined, match="var must have 2 axes as the input, or one less, got 0"):
+        gaussian_nll_loss_to_log(*FINITE, torch.tensor(1.0))

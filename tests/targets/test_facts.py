@@ -1,5 +1,7 @@
 """The facts that conditions are about, read from a graph."""
 
+import itertools
+
 import onnx_ir as ir
 import pytest
 
@@ -110,6 +112,23 @@ def test_last_window(size, window):
     kernel, stride, pad = (2, 3, 1) if window == "padding" else (3, 2, 0)
     pool = f"MaxPool<kernel_shape=[{kernel}], strides=[{stride}], pads=[{pad},{pad}], ceil_mode=1>"
     assert facts(f"g (float[1,1,{size}] x) => (float[1,1,n] y) {{ y = {pool}(x) }}")["last_window"] == window
+
+
+def last_window(size, kernel, stride, dilation, pads):
+    """The fact of a pool along one axis."""
+    attributes = f"kernel_shape=[{kernel}], strides=[{stride}], dilations=[{dilation}], pads={list(pads)}, ceil_mode=1"
+    return facts(f"g (float[1,1,{size}] x) => (float[1,1,n] y) {{ y = MaxPool<{attributes}>(x) }}").get("last_window")
+
+
+@pytest.mark.parametrize("dilation", [1, 2])
+@pytest.mark.parametrize("pads", [(0, 0), (0, 1), (1, 1), (1, 0), (2, 2)])
+def test_the_last_window_at_any_size(dilation, pads):
+    """What is said of an axis that varies is the worst of its sizes; where that is padding, nothing is said."""
+    for kernel, stride in itertools.product((1, 2, 3, 5), (1, 2, 3)):
+        sizes = range(dilation * (kernel - 1) + 1, 24)
+        found = {last_window(size, kernel, stride, dilation, pads) for size in sizes}
+        worst = min(found, key=("padding", "beyond", "inside").index)
+        assert last_window("n", kernel, stride, dilation, pads) == (None if worst == "padding" else worst)
 
 
 @pytest.mark.parametrize(
@@ -465,3 +484,69 @@ def test_what_stands_around_a_recurrent_operator(body, state, frame):
     text = STATES.replace("ZEROS", ", ".join(["0"] * 10 * count)).replace("COUNT", str(count))
     found = facts(text.replace("BODY", body.replace("'", '"')))
     assert (found["state"], found["frame"]) == (state, frame)
+
+
+@pytest.mark.parametrize(
+    ("data", "index", "name"),
+    [("3,5", "3,40", "larger"), ("n,5", "n,5", "other"), ("3,5", "3,t", "larger"), ("3,t", "3,5", "other")],
+)
+def test_index_of_scatter_elements(data, index, name):
+    text = f"g (float[{data}] x, int64[{index}] i, float[{index}] u) => (float[{data}] y)"
+    assert facts(f"{text} {{ y = ScatterElements<axis = 1>(x, i, u) }}")["index"] == name
+
+
+@pytest.mark.parametrize("made", ["ConstantOfShape(sizes)", "Expand(one, sizes)"])
+def test_index_of_scatter_elements_into_what_is_filled(made):
+    text = f"""g (int64[n,9] i, float[n,9] u) => (float[n,5] y)
+    <int64[1] zero = {{0}}, int64[1] five = {{5}}, float one = {{1}}> {{
+        shape = Shape(i) n = Gather(shape, zero) sizes = Concat<axis = 0>(n, five) x = {made}
+        y = ScatterElements<axis = 1>(x, i, u)
+    }}"""
+    model = ir.from_onnx_text(f'<ir_version: 8, opset_import: ["" : 18]>\n{text}')
+    infer_model(model)
+    for node in list(model.graph)[2:4]:
+        if node.op_type != "Concat":
+            node.outputs[0].shape = ir.Shape([None, None])
+    assert node_facts(model.graph[4], 18)["index"] == "larger"
+
+
+IF = "g (float[2,t] x, bool c) => (float[2,t] y) {{ y = If(c) <then_branch = a () => ({u}) {{ u = Exp(x) }}, {rest}>}}"
+
+
+@pytest.mark.parametrize(
+    ("branch", "name"),
+    [
+        ("v = Neg(x)", "other"),
+        ("v = Add(x, x)", "arithmetic"),
+        ("h = MatMul(x, x) v = Neg(h)", "arithmetic"),
+        ("k = Constant<value = float {2.0}>() v = Pow(x, k)", "other"),
+        ("v = Pow(x, x)", "arithmetic"),
+    ],
+)
+def test_branches(branch, name):
+    rest = f"else_branch = b () => (float[2,t] v) {{ {branch} }}"
+    assert facts(IF.format(u="float[2,t] u", rest=rest))["branches"] == name
+
+
+@pytest.mark.parametrize(("declared", "name"), [("float[a,b] u", "known"), ("float[] u", "unknown")])
+def test_ranks_of_branches(declared, name):
+    text = IF.format(u=declared, rest="else_branch = b () => (float[2,t] v) { v = Neg(x) }")
+    model = ir.from_onnx_text(f'<ir_version: 8, opset_import: ["" : 18]>\n{text}')
+    if name == "unknown":
+        model.graph[0].attributes["then_branch"].as_graph().outputs[0].shape = None
+    assert node_facts(model.graph[0], 18)["ranks"] == name
+
+
+@pytest.mark.parametrize(
+    ("begins", "body", "condition", "carried"),
+    [
+        ("c", "so = Tanh(s) r = ReduceSum(so) on = Cast<to = 9>(r)", "computed", "read"),
+        ("c", "so = Tanh(s) on = Identity(goes)", "computed", "unread"),
+        ("c", "so = Tanh(s) yes = Constant<value = bool {1}>() on = Identity(yes)", "constant", "unread"),
+        ("true", "so = Tanh(s) r = ReduceSum(so) on = Cast<to = 9>(r)", "constant", "read"),
+    ],
+)
+def test_loops(begins, body, condition, carried):
+    loop = f"Loop(n, {begins}, x) <body = b (int64 i, bool goes, float[2] s) => (bool on, float[2] so) {{ {body} }}>"
+    found = facts(f"g (float[2] x, int64 n, bool c) => (float[2] y) <bool true = {{1}}> {{ y = {loop} }}")
+    assert (found["condition"], found["carried"]) == (condition, carried)

@@ -8,7 +8,7 @@
 * nearest_mode, of a Resize: unused where the mode is not nearest, so that the attribute has no meaning;
 * rows, of a Resize: one where the axis after the channels is known to have a single cell, else more;
 * last_window, of a pool: inside, or with ceil_mode beyond where it reaches past the end, padding where it starts on the
-  padding;
+  padding; of an axis that varies the last of these that some size has, and unknown where that is padding;
 * pads_sign, of a Pad: negative where it crops, else positive;
 * padded, of a Pad: nothing; image where both ends of each axis after the first two are padded; sides where only some of
   these are; channels where an end of the first two axes is;
@@ -56,10 +56,9 @@ def _last_window(node: ir.Node) -> dict[str, Any]:
     x = node.inputs[0]
     if "ceil_mode" not in node.attributes or not node.attributes["ceil_mode"].value:
         return {"last_window": "inside"}
-    if x is None or x.shape is None:
-        return {}
     kernel: Any = node.attributes["kernel_shape"].value
     rank = len(kernel)
+    shape = [None] * (rank + 2) if x is None or x.shape is None else x.shape
     ones, zeros = [1] * rank, [0] * 2 * rank
     strides, dilations, pads = (
         node.attributes[name].value if name in node.attributes else default
@@ -67,10 +66,15 @@ def _last_window(node: ir.Node) -> dict[str, Any]:
     )
     found = set()
     for axis, (k, s, d) in enumerate(zip(kernel, strides, dilations, strict=True)):
-        size, begin, end = x.shape[axis + 2], pads[axis], pads[axis + rank]
+        size, begin, end = shape[axis + 2], pads[axis], pads[axis + rank]
+        extent = d * (k - 1) + 1
         if not isinstance(size, int):
-            return {}
-        room = size + begin + end - d * (k - 1) - 1
+            # The last window starts at most s - 1 behind size + begin + end - extent.
+            if s > 1 and end + s - extent >= 1:
+                return {}
+            found.add("inside" if s == 1 else "beyond")
+            continue
+        room = size + begin + end - extent
         last = -(-room // s) * s
         found.add("inside" if room % s == 0 else "padding" if last >= size + begin else "beyond")
     return {"last_window": min(found, key=("padding", "beyond", "inside").index)}

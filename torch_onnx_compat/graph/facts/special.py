@@ -1,4 +1,4 @@
-"""Facts of single operators; those of images stand in `facts/image`, those of attentions in `facts/attention`.
+"""Facts of single operators; others stand in `facts/image`, `facts/attention` and, of If and Loop, `facts/bodies`.
 
 * after, of a BatchNormalization: the operator that makes its input, where that is a convolution, or an elementwise
   operator that a convolution leads to through elementwise ones (Mul after x * sigmoid(x)); else other;
@@ -9,6 +9,8 @@
 * divisor, of a Div: norm where the first input is divided by its own ReduceL2, perhaps clipped; repeated norm where an
   Expand follows the norm; else other;
 * index, of a GatherElements: smaller where it has fewer cells than the data along another axis, else equal;
+* index, of a ScatterElements: larger where it has, or may have, more cells along the axis than the data, whose size
+  there is known; else other;
 * index, of a ScatterND: negative where it is a constant that counts some place from the end, else other;
 * scale, of a LayerNormalization or RMSNormalization: normalized where it has the normalized axes, else broadcast;
 * step, of a Slice: 1, more or negative;
@@ -46,6 +48,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.facts.attention import ATTENTION_FACTS
+from torch_onnx_compat.graph.facts.bodies import BODY_FACTS
 from torch_onnx_compat.graph.facts.image import IMAGE_FACTS
 from torch_onnx_compat.graph.facts.origin import batch
 
@@ -224,6 +227,28 @@ def _index(node: ir.Node) -> dict[str, Any]:
     return {"index": "smaller" if any(str(a) != str(b) for a, b in others) else "equal"}
 
 
+def _index_along(node: ir.Node) -> dict[str, Any]:
+    axis = node.attributes["axis"].as_int() if "axis" in node.attributes else 0
+    data, index = (_size_along(value, axis) for value in node.inputs[:2])
+    is_larger = data is not None and (index is None or index > data)
+    return {"index": "larger" if is_larger else "other"}
+
+
+def _size_along(value: ir.Value | None, axis: int) -> int | None:
+    """A value's size along an axis, where its shape tells it, or the sizes that it is filled or repeated to."""
+    size = value.shape[axis] if value is not None and value.shape is not None else None
+    filled, repeated = _made_by(value, "ConstantOfShape"), _made_by(value, "Expand")
+    listed = _made_by(filled.inputs[0] if filled else repeated.inputs[1] if repeated else None, "Concat")
+    if not isinstance(size, int) and listed is not None and all(_is_single(part) for part in listed.inputs):
+        tensor = constant_tensor(listed.inputs[axis])
+        size = int(tensor.numpy().item()) if tensor is not None else None
+    return size if isinstance(size, int) else None
+
+
+def _is_single(value: ir.Value | None) -> bool:
+    return value is not None and value.shape is not None and list(value.shape) == [1]
+
+
 def _slice(node: ir.Node) -> dict[str, Any]:
     return {"after": "Reshape" if _selects_from_view(node) else "other", **_step(node)}
 
@@ -375,6 +400,7 @@ def _sizes(node: ir.Node) -> dict[str, Any]:
 
 _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     **ATTENTION_FACTS,
+    **BODY_FACTS,
     **IMAGE_FACTS,
     **dict.fromkeys(("Clip", "Erf", "HardSigmoid", "Relu", "Sigmoid", "Softplus", "Tanh"), _gates),
     **dict.fromkeys((*(f"Reduce{kind}" for kind in _REDUCTIONS), "Squeeze", "Unsqueeze"), _axes),
@@ -391,6 +417,7 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     **dict.fromkeys(("Cast", "Shape", "Size"), _result),
     **dict.fromkeys(RECURRENT, lambda node: {**_omitted(node), **_state(node), **_frame(node)}),
     "Reshape": lambda node: {**_rank_out(node), **batch(node), **_copies(node)},
+    "ScatterElements": _index_along,
     "ScatterND": _index_from_end,
     "Slice": _slice,
     "Split": _parts,

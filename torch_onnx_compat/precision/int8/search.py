@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
@@ -15,11 +16,14 @@ from torch_onnx_compat.errors import CompatError, VerificationError
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused
 from torch_onnx_compat.precision.int8.loss import disagreement, has_classes, loss_of, relative_distance
-from torch_onnx_compat.precision.int8.request import TOP1, Request
+from torch_onnx_compat.precision.int8.other_sizes import SECONDS, Move, SizeLoss, moves_of, sizes_of
+from torch_onnx_compat.precision.int8.request import TOP1, Int8, Request
 from torch_onnx_compat.precision.int8.verdict import UNNAMED, LayerLoss, Quantized, Trial
 from torch_onnx_compat.precision.judge import run_in
 from torch_onnx_compat.precision.narrow import PrecisionJob
 from torch_onnx_compat.publish.publish import draft, is_large
+
+Run = Callable[[Inputs], list[Array]]
 
 
 class Search:
@@ -37,6 +41,7 @@ class Search:
         self.notes: list[str] = []
         self.trials: list[Trial] = []
         self._runs = 0
+        self._elsewhere: list[SizeLoss] = []
         self.wanted = [self._exact(number, given) for number, given in enumerate(inputs)]
 
     def find(self, nodes: Sequence[ir.Node], write: Callable[[Sequence[ir.Node]], ir.Model]) -> list[ir.Node]:
@@ -76,6 +81,7 @@ class Search:
         """
         outputs = self._judge(model, kept)
         self._run_cases(model)
+        self._judge_other_sizes(model)
         return outputs
 
     def verdict(
@@ -116,6 +122,8 @@ class Search:
             runs=self._runs + runs,
             notes=tuple(self.notes),
             format=self._request.name,
+            sizes=sizes_of(self.inputs),
+            elsewhere=tuple(self._elsewhere),
         )
 
     def note(self, text: str) -> None:
@@ -128,15 +136,7 @@ class Search:
     def _judge(self, model: ir.Model, kept: int) -> list[list[Array]]:
         """The file's outputs on the inputs; its losses join the trials."""
         with ExitStack() as stack:
-            path = stack.enter_context(draft(model, None, is_large(model))).path
-            try:
-                run_file = self.job.runner(path)
-            except Exception as error:
-                raise VerificationError(
-                    f"onnxruntime does not load the file in {self._request.name}: {_reason(error)}"
-                ) from error
-            has_pairs = any(node.op_type == "DequantizeLinear" for node in model.graph)
-            run_literally = self.job.runner(path, sess_options=_literal_options()) if has_pairs else run_file
+            run_file, run_literally = self._open(stack, model)
             found = [self._run(run_file, inputs) for inputs in self.inputs]
             rendered = [self._run(run_literally, inputs) for inputs in self.inputs]
         self._runs += 2 * len(found)
@@ -146,7 +146,19 @@ class Search:
         self._last = trial
         return found
 
-    def _run(self, run: Callable[[Inputs], list[Array]], inputs: Inputs) -> list[Array]:
+    def _open(self, stack: ExitStack, model: ir.Model) -> tuple[Run, Run]:
+        """Runs the file: in onnxruntime, and with every pair rounding."""
+        path = stack.enter_context(draft(model, None, is_large(model))).path
+        try:
+            run_file = self.job.runner(path)
+        except Exception as error:
+            raise VerificationError(
+                f"onnxruntime does not load the file in {self._request.name}: {_reason(error)}"
+            ) from error
+        has_pairs = any(node.op_type == "DequantizeLinear" for node in model.graph)
+        return run_file, self.job.runner(path, sess_options=_literal_options()) if has_pairs else run_file
+
+    def _run(self, run: Run, inputs: Inputs) -> list[Array]:
         try:
             return run(inputs)
         except Exception as error:
@@ -157,14 +169,75 @@ class Search:
     def _exact(self, number: int, inputs: Inputs) -> list[Array]:
         """What the original computes in float64."""
         label = f"held-out input {number}"
+        try:
+            return self._exact_at(label, inputs)
+        except ModelRefused as refusal:
+            raise CompatError(f"the model itself fails on {label} of the calibration: {refusal}") from refusal
+
+    def _exact_at(self, label: str, inputs: Inputs) -> list[Array]:
+        """What the original computes in float64, or in float32 where it does not run in float64.
+
+        Raises:
+            ModelRefused: It runs in neither.
+        """
         outputs = run_in(self.job.observation, label, inputs, torch.float64)
         if outputs is None:
+            outputs = self.job.observation.reference(label, inputs).outputs
             self.note("eager torch does not run in float64 here, so its float32 was compared with.")
-            try:
-                outputs = self.job.observation.reference(label, inputs).outputs
-            except ModelRefused as refusal:
-                raise CompatError(f"the model itself fails on {label} of the calibration: {refusal}") from refusal
         return [_narrowed(as_array(output)) for output in outputs]
+
+    # Other sizes
+
+    def _judge_other_sizes(self, model: ir.Model) -> None:
+        """Judges the file at sizes of the dynamic axes that its inputs do not have, and notes where the limit fails."""
+        moves = list(moves_of(self.inputs))
+        end = time.perf_counter() + SECONDS
+        with ExitStack() as stack:
+            runs = self._open(stack, model) if moves else ()
+            for number, move in enumerate(moves):
+                if time.perf_counter() > end:
+                    left = ", ".join(map(str, moves[number:]))
+                    self.note(f"the values were not judged at {left}: too slow.")
+                    break
+                found = self._loss_at(move, runs)
+                if found is not None:
+                    self._elsewhere.append(found)
+        over = [str(found) for found in self._elsewhere if found.is_over]
+        if over:
+            more = "calibration inputs" if isinstance(self._request, Int8) else "samples"
+            self.note(
+                f"over the limit at other sizes ({', '.join(over)}): give {more} of these sizes too, so that the "
+                f"ranges and what stays in float32 fit them."
+            )
+
+    def _loss_at(self, move: Move, runs: Sequence[Run]) -> SizeLoss | None:
+        """The larger loss of some runs; None where the original, the metric or the float32 file do not fit the size."""
+        try:
+            wanted = [self._exact_at(f"{move}, input {n}", inputs) for n, inputs in enumerate(move.inputs)]
+            loss, bound = max(self._loss_of(run, move, wanted) for run in runs), self._bound_of(wanted)
+            if loss > bound:
+                with ExitStack() as stack:
+                    run = self._open(stack, self.job.network)[0]
+                    if self._loss_of(run, move, wanted) > bound:
+                        return None
+        except (ModelRefused, CompatError):
+            return None
+        return SizeLoss(move.axis, move.size, loss, loss > bound)
+
+    def _bound_of(self, wanted: Sequence[list[Array]]) -> float:
+        """The limit; of few rows with classes, one row more than it allows."""
+        if self._request.metric != TOP1:
+            return self._request.bound
+        return float(self._request.bound + 1 / max(sum(w[0].size // max(w[0].shape[1], 1) for w in wanted), 1))
+
+    def _loss_of(self, run: Run, move: Move, wanted: Sequence[list[Array]]) -> float:
+        """The loss of some inputs, infinite where the file fails."""
+        self._runs += len(move.inputs)
+        try:
+            found = [self._run(run, inputs) for inputs in move.inputs]
+        except VerificationError:
+            return float("inf")
+        return float(self._metric(found, wanted))
 
     def _run_cases(self, model: ir.Model) -> None:
         """Runs the file wherever the float32 file was proven: at other sizes, too, its outputs have their shapes."""

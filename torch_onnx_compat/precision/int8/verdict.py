@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
+from torch_onnx_compat.precision.int8.other_sizes import SizeLoss, in_words
 from torch_onnx_compat.precision.verdict import columns
 
 SHOWN = 12
@@ -79,6 +80,9 @@ class Quantized:
         layers: What each layer costs, the worst first.
         runs: How many runs of the graph measuring took.
         notes: What else the caller should know.
+        format: The format's name.
+        sizes: The sizes that the dynamic axes have in the inputs that it was judged on.
+        elsewhere: What it loses at other sizes of one axis, in some of these inputs brought to that size.
     """
 
     limit: float
@@ -97,6 +101,8 @@ class Quantized:
     runs: int
     notes: tuple[str, ...] = ()
     format: str = "int8"
+    sizes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    elsewhere: tuple[SizeLoss, ...] = ()
 
     @property
     def kept(self) -> tuple[LayerLoss, ...]:
@@ -111,7 +117,8 @@ class Quantized:
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
         told = {**vars(self), "notes": list(self.notes), "final": vars(self.final)}
-        return {**told, "trials": [vars(t) for t in self.trials], "layers": [vars(layer) for layer in self.layers]}
+        told["sizes"] = {axis: list(sizes) for axis, sizes in self.sizes.items()}
+        return {**told, **{name: [vars(row) for row in told[name]] for name in ("trials", "layers", "elsewhere")}}
 
     def __str__(self) -> str:
         total = len(self.layers)
@@ -126,6 +133,8 @@ class Quantized:
         lines += columns(cells)
         agreement = "" if self.agreement is None else f"; the same largest value in {self.agreement:.1%} of the rows"
         lines.append(f"  outputs off by {self.distance:.2g} of their size{agreement}{self._by}")
+        if self.elsewhere:
+            lines.append(f"  loss at other sizes: {', '.join(map(str, self.elsewhere))}")
         if self.layers:
             rows: list[tuple[str, ...]] = [("place", "node", "effect alone", "rounding", "range", "in float32")]
             rows += [_cells(layer) for layer in self.layers[:SHOWN]]
@@ -142,11 +151,12 @@ class Quantized:
     def verdict(self) -> str:
         """In words, how the file was judged."""
         inputs = f"{self.judged_on} input{'s' if self.judged_on > 1 else ''}"
+        of = f", of {in_words(self.sizes)}" if self.sizes else ""
         if not self.calibrated_on:
-            return f"judged on {inputs}; nothing was calibrated"
+            return f"judged on {inputs}{of}; nothing was calibrated"
         if self.is_proven:
-            return f"within the limit on {inputs} that it was not calibrated with"
-        return f"not proven: judged on the {inputs} that it was calibrated with"
+            return f"within the limit on {inputs} that it was not calibrated with{of}"
+        return f"not proven: judged on the {inputs} that it was calibrated with{of}"
 
 
 def trials_of(told: Quantized) -> list[tuple[str, ...]]:

@@ -1,0 +1,69 @@
+"""Facts of operators with bodies, of whose values an engine may want to know more than ONNX asks.
+
+* ranks, of an If or Loop: unknown where the file tells a value's type inside of it and not its rank, else known;
+* branches, of an If: arithmetic where a branch combines two values cell by cell, or multiplies matrices; else other;
+* condition, of a Loop: constant where the condition that it begins with is, or the one that its body gives; else
+  computed;
+* carried, of a Loop: unread where its body gives a value to the next round that no node of it reads; else read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import onnx_ir as ir
+
+from torch_onnx_compat.graph.constants import constant_tensor
+from torch_onnx_compat.graph.walk import all_nodes
+
+_ARITHMETIC = frozenset(
+    {"Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Gemm", "Greater"}
+    | {"GreaterOrEqual", "Less", "LessOrEqual", "MatMul", "Max", "Mean", "Min", "Mod", "Mul", "Or", "Pow", "Sub"}
+    | {"Sum", "Where", "Xor"}
+)
+
+
+def _bodies(node: ir.Node) -> list[ir.Graph]:
+    return [found.as_graph() for found in node.attributes.values() if found.type == ir.AttributeType.GRAPH]
+
+
+def _ranks(bodies: list[ir.Graph]) -> dict[str, Any]:
+    values = [value for body in bodies for node in all_nodes(body) for value in node.outputs]
+    told = [value for value in values if value.dtype is not None or value.is_graph_output()]
+    return {"ranks": "unknown" if any(value.shape is None for value in told) else "known"}
+
+
+def _if(node: ir.Node) -> dict[str, Any]:
+    bodies = _bodies(node)
+    combines = any(_is_arithmetic(inner) for body in bodies for inner in all_nodes(body))
+    return {"branches": "arithmetic" if combines else "other", **_ranks(bodies)}
+
+
+def _is_arithmetic(node: ir.Node) -> bool:
+    is_power = node.op_type == "Pow" and constant_tensor(node.inputs[1]) is not None
+    return node.op_type in _ARITHMETIC and not node.domain and not is_power
+
+
+def _loop(node: ir.Node) -> dict[str, Any]:
+    bodies = _bodies(node)
+    body = bodies[0]
+    carried = list(body.outputs)[1 : len(node.inputs) - 1]
+    is_read = all(value.uses() or list(body.outputs).count(value) > 1 for value in carried)
+    is_constant = _is_constant(node.inputs[1]) or _is_constant(body.outputs[0])
+    return {
+        "condition": "constant" if is_constant else "computed",
+        "carried": "read" if is_read else "unread",
+        **_ranks(bodies),
+    }
+
+
+def _is_constant(value: ir.Value | None) -> bool:
+    """Whether a value is a constant, perhaps behind nodes that give it another name."""
+    while value is not None and (source := value.producer()) is not None and source.op_type == "Identity":
+        value = source.inputs[0]
+    return value is not None and constant_tensor(value) is not None
+
+
+BODY_FACTS: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {"If": _if, "Loop": _loop}
+"""The function that finds an operator's facts, by operator."""
