@@ -79,7 +79,9 @@ def _build_loop(
     session: Session, one: Round, source: CountedItems | None, values: dict[str, Any], leaves_early: bool
 ) -> dict[str, Any]:
     if source is None or leaves_early or session.trials[-1].place not in session.peeled:
-        return _build_rounds(session, one, source.length if source is not None else None, values, leaves_early=leaves_early)
+        return _build_rounds(
+            session, one, source.length if source is not None else None, values, leaves_early=leaves_early
+        )
     length = source.length
     if session.from_data(length) and any(value is None for value in values.values()):
         raise NoConditional("a name is None before the loop, and values decide whether it has a round")
