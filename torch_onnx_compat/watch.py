@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from torch_onnx_compat.backends.internals.transforms import lets_subclasses_handle
 from torch_onnx_compat.functional.complex import Pair, answer
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.tracing import below_function_modes, current_trace, function_modes, resume, without_tracing
@@ -88,7 +89,7 @@ class Watcher(TorchFunctionMode):
         kwargs = kwargs or {}
         trace = current_trace()
         try:
-            handle = _handler_of(kinds) if kinds and torch._C._is_torch_function_enabled() else None
+            handle = _handler_of(kinds) if kinds and lets_subclasses_handle() else None
             if handle is not None:
                 return self.pass_inside(functools.partial(_handled, handle, func, kinds), func, args, kwargs)
             with below_function_modes():

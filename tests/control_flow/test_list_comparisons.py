@@ -75,6 +75,16 @@ def of_floats(ids):
     return ids * 2 if (ids[:2] / 10).tolist() == [0.1, 0.5] or (ids[:2] / 4).tolist() == [0.25, 0.5] else ids
 
 
+def of_its_kind(ids):
+    words = ids[ids > 300].tolist()
+    return ids * 2 if isinstance(words, list) and type(words) is list and (ids > 1000).any() else ids
+
+
+def of_its_truth(ids):
+    words = ids.tolist()
+    return ids * 2 if words and words[0] == 417 else ids
+
+
 def matches(ids):
     match ids[:2].tolist():
         case [417, 32]:
@@ -92,7 +102,7 @@ def of_both(ids):
 
 RIGHT = (
     *(ends, begins_otherwise, is_among, is_tuple, is_never, is_selected, holds_tensors, holds_one, holds_none),
-    *(is_empty, loops, asks_elsewhere, of_floats),
+    *(is_empty, loops, asks_elsewhere, of_floats, of_its_kind, of_its_truth),
 )
 REFUSED = (matches, looks_up, of_both)
 INPUTS = (

@@ -108,7 +108,7 @@ def test_levels_come_back_from_an_interrupt_at_any_line():
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-@pytest.mark.parametrize("function", [caller.memory_of, run.run_symbolically], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [caller.memory_of, run._run], ids=lambda f: f.__name__)
 def test_an_interrupt_between_a_with_and_its_end(function, injectors):
     """Python runs the line of a ``with`` again to end it; what interrupts it there leaves the context in force."""
     lines, start = inspect.getsourcelines(function)

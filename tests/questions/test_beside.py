@@ -52,6 +52,8 @@ WITHOUT = {
     "recurrent": Recurrent(),
     "views": Module(lambda x: x.permute(0, 2, 3, 1)[:, ::2].reshape(x.shape[0], -1, 6).unfold(1, 4, 2)),
     "made": Module(lambda x: torch.cat([x, torch.zeros(x.shape, device=x.device), torch.arange(x.shape[3]) * x], 1)),
+    "device": Module(lambda x: torch.cat([x, torch.zeros(1, 3, 16, 24, device=x.device).expand_as(x)], 1)),
+    "quantile": Module(lambda x: torch.quantile(x, 0.3) + torch.ones(x.shape[2], device=x.device)),
     "channels last": Module(lambda x: x.to(memory_format=torch.channels_last).mul(2).reshape(-1, 6)),
     "in place": Module(lambda x: x.clone().add_(1)[:, :, 1:].mul_(x[:, :, 1:]).flatten(1)),
     "repeats": Module(lambda x: x.repeat_interleave(torch.tensor([1, 2, 3]), 1).reshape(-1, 6)),

@@ -73,9 +73,6 @@ _NUMBERS = ("split_size", "split_size_or_sections", "chunks")
 LEGACY_CONSTRUCTOR = "torch.Tensor()"
 """The conversion of a constructor that took numbers for sizes; traces at other sizes tell these from constants."""
 
-UNSEEN = -1
-"""A size that nobody saw being read: what it is at other sizes is not known."""
-
 KEY = "a key"
 """The conversion of a number that is hashed, other than for a cache or in a container whose keys are known."""
 
@@ -325,8 +322,8 @@ class DecisionLog(Watcher):
         return frozenset(self._constant_places - {decision.place for decision in self.decisions if decision.from_data})
 
     def value_of(self, size: int) -> int:
-        """The number that a size had when it was read; UNSEEN if nobody saw that."""
-        return self._read.get(size, UNSEEN)
+        """The number that a size had when it was read; -1 if it was not seen."""
+        return self._read.get(size, -1)
 
     def _remember(self, sizes: Iterable[Any]) -> None:
         """Keeps the numbers that sizes had when they were read."""

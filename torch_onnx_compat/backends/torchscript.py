@@ -29,7 +29,7 @@ from torch_onnx_compat.backends.backend import (
     refuse,
     reject_other_errors,
 )
-from torch_onnx_compat.backends.decisions import ITERATION, KEY, LEGACY_CONSTRUCTOR, UNSEEN, Decision, DecisionLog
+from torch_onnx_compat.backends.decisions import ITERATION, KEY, LEGACY_CONSTRUCTOR, Decision, DecisionLog
 from torch_onnx_compat.backends.quiet import without_graph_dump
 from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
@@ -328,7 +328,7 @@ def _select_varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]
             varying |= {
                 id(d): d for d in differing(decisions, other, lambda d: (d.place, d.conversion), lambda d: d.sizes)
             }
-    return [decision for decision in decisions if id(decision) in varying or UNSEEN in decision.sizes]
+    return [decision for decision in decisions if id(decision) in varying]
 
 
 def _are_of_fixed_sizes(job: ExportJob, decisions: list[Decision]) -> bool:

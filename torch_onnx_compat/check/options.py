@@ -49,7 +49,7 @@ class Verify:
 
 
 def check_axes(verify: Verify | None, known: Collection[str]) -> None:
-    """Refuses sizes of axes that do not vary.
+    """Refuses sizes of axes that do not vary; an axis with no sizes to try may be there or not.
 
     Args:
         verify: How a file is to be proven; None: not at all.
@@ -58,8 +58,8 @@ def check_axes(verify: Verify | None, known: Collection[str]) -> None:
     Raises:
         CompatError: `sizes` names an axis that is none of them; says which there are.
     """
-    for axis in verify.sizes if verify is not None else ():
-        if axis not in known:
+    for axis, sizes in (verify.sizes if verify is not None else {}).items():
+        if sizes and axis not in known:
             found = f"{unknown_name('dynamic axis', str(axis), known)}".rstrip(".")
             raise ArgumentError(f"Verify(sizes=...): {found}. Dynamic axes here: {', '.join(known) or 'none'}.")
 

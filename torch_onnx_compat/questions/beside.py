@@ -286,9 +286,11 @@ class BesideMeta(Beside):
         if func is BATCH_NORM:  # torch has no kernel for it there, and its Python takes ten milliseconds
             return (torch.empty_like(real_args[0]), *(torch.empty(0) for _ in range(2)))
         try:
-            return func(*real_args, **real_kwargs)
+            found = func(*real_args, **real_kwargs)
         except Exception:  # the model's error, or there is no kernel without values: the real tensors tell
             self._want_values()
+        is_device = any(isinstance(leaf, torch.device) for leaf in leaves_of(found))
+        return self._symbols.run(func, args, kwargs) if is_device else found
 
     def _meta(self, leaf: Any) -> Any:
         """What an operator gets for an argument."""

@@ -1,4 +1,4 @@
-"""torch.vmap and its like while torch.export captures a model."""
+"""What handles a call of torch: torch.vmap and its like, and subclasses of Tensor."""
 
 from __future__ import annotations
 
@@ -15,6 +15,11 @@ from torch_onnx_compat.backends.internals.find import first_module
 def is_transforming() -> bool:
     """Whether torch.vmap, torch.func.grad or their like is active."""
     return bool(torch._C._are_functorch_transforms_active())
+
+
+def lets_subclasses_handle() -> bool:
+    """Whether a call goes to the `__torch_function__` of a subclass of Tensor, and not below it."""
+    return bool(torch._C._is_torch_function_enabled())
 
 
 @contextmanager

@@ -289,6 +289,8 @@ def _len(session: Session, function: Any, value: Any) -> Any:
 
 
 def _isinstance(session: Session, function: Any, value: Any, kind: Any) -> bool:
+    if isinstance(value, iterables.CountedItems):
+        return isinstance(value.kind(), kind)
     kinds = kind if type(kind) is tuple else (kind,)
     possible = session.unknown_kinds.kinds(value)
     answers = {any(isinstance(one, type) and issubclass(number, one) for one in kinds) for number in possible}
@@ -302,6 +304,8 @@ def _isinstance(session: Session, function: Any, value: Any, kind: Any) -> bool:
 
 
 def _type(session: Session, function: Any, value: Any) -> Any:
+    if isinstance(value, iterables.CountedItems):
+        return value.kind
     session.ask_kind(value)
     return session.number_type(value) or function(value)
 
