@@ -67,7 +67,8 @@ def test_it_asks_the_same_without_values(name):
         observation = observe(WITHOUT[name])
         runs = [run_symbolically(observation, observation.trace_inputs(), try_without=tries) for tries in (True, False)]
     assert [run.has_values for run in runs] == [False, True]
-    assert [run.obstacle for run in runs] == ["", ""]
+    assert runs[0].obstacle == runs[1].obstacle
+    assert not runs[0].obstacle or name == "quantile"  # of which older versions of torch have no form for fakes
     without, beside_real = ([(q.kind, q.expression, q.answer, q.operator) for q in run.questions] for run in runs)
     assert without
     assert without == beside_real
