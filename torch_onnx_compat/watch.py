@@ -91,7 +91,7 @@ class Watcher(TorchFunctionMode):
         try:
             handle = _handler_of(kinds) if kinds and lets_subclasses_handle() else None
             if handle is not None:
-                return self.pass_inside(functools.partial(_handled, handle, func, kinds), func, args, kwargs)
+                return self.pass_inside(functools.partial(_call_handler, handle, func, kinds), func, args, kwargs)
             with below_function_modes():
                 concerns = self.concerns(func, args, kwargs)
             if concerns:
@@ -114,7 +114,6 @@ class Watcher(TorchFunctionMode):
         return self._copies[func]
 
 
-@functools.cache
 def _handler_of(kinds: tuple[type, ...]) -> Callable[..., Any] | None:
     """The `__torch_function__` that a model's subclass of Tensor has, whose calls no mode would see; None for torch's.
 
@@ -128,7 +127,7 @@ def _handler_of(kinds: tuple[type, ...]) -> Callable[..., Any] | None:
 _TORCHS = ("torch", "torch_onnx_compat")
 
 
-def _handled(handle: Callable[..., Any], func: Any, kinds: tuple[type, ...], *args: Any, **kwargs: Any) -> Any:
+def _call_handler(handle: Callable[..., Any], func: Any, kinds: tuple[type, ...], *args: Any, **kwargs: Any) -> Any:
     return handle(func, kinds, args, kwargs)
 
 

@@ -62,6 +62,7 @@ def test_runs_at_a_batch_of_one(function, again, exporter, tmp_path, monkeypatch
         )
     except CompatError:
         assert again, "refused"
+        assert {"batch": 1} in asked
         return
     assert ({"batch": 1} in asked) == again
     session = ort.InferenceSession(path.read_bytes(), providers=["CPUExecutionProvider"])

@@ -5,7 +5,7 @@ import functools
 import onnxruntime as ort
 import pytest
 import torch
-from torch import nn
+from symbolic_runs import Module
 
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.errors import CompatError
@@ -162,18 +162,9 @@ REFUSED = (
 RIGHT = (chooses_new_lists, only_reads, changes_in_a_branch, binds_anew)
 
 
-class Model(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
-
-
 def export(function, exporter, path):
     export_compat(
-        Model(function).eval(),
+        Module(function).eval(),
         (torch.randn(6),),
         str(path),
         input_names=["x"],

@@ -3,7 +3,7 @@
 import onnxruntime as ort
 import pytest
 import torch
-from torch import nn
+from symbolic_runs import Module
 
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.errors import CompatError
@@ -111,19 +111,10 @@ INPUTS = (
 )
 
 
-class Model(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, ids):
-        return self.function(ids)
-
-
 @pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
 @pytest.mark.parametrize("function", [*RIGHT, *REFUSED], ids=lambda function: function.__name__)
 def test_lists_are_compared(function, exporter, tmp_path):
-    model, path = Model(function).eval(), tmp_path / "model.onnx"
+    model, path = Module(function).eval(), tmp_path / "model.onnx"
     ids = torch.tensor([7, 3, 1500, 22, 80, 9])
     try:
         export_compat(

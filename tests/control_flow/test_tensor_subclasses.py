@@ -3,7 +3,7 @@
 import onnxruntime as ort
 import pytest
 import torch
-from torch import nn
+from symbolic_runs import Module
 
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.errors import CompatError
@@ -69,18 +69,9 @@ def adds(kind):
 FUNCTIONS = (reads_a_size, slices, calls_a_method, sums, adds(Doubles), adds(AsksForSize))
 
 
-class Model(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
-
-
 def export(function, path):
     export_compat(
-        Model(function).eval(),
+        Module(function).eval(),
         (torch.randn(5, 5),),
         str(path),
         input_names=["x"],

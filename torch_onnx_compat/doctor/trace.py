@@ -122,8 +122,10 @@ def _examine_rewriting(make: Callable[[], Subject], inputs: Inputs, plan: Plan) 
     except RefusedDecision as refusal:
         place, _, reason = str(refusal).partition(": ")
         yield Symptom("error", place, f"this decision cannot be rewritten: {reason}", "")
-    except Exception:
-        return  # what else a rewritten model meets, the export tells
+    except MemoryError:
+        raise
+    except Exception:  # of any kind, as the model's code is run; it is no refusal, and the export meets and tells it
+        return
 
 
 def _decisions_by_size(decisions: list[Decision], make: Callable[[], Subject], inputs: Inputs) -> list[Decision]:

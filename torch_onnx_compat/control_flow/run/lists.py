@@ -321,7 +321,9 @@ class Rows(_Parts, list[Any]):
         """Whether it is itself, or the empty list: a boolean tensor of shape ()."""
         if self is other:
             return True
-        return self.count_items() == 0 if isinstance(other, list) and not len(other) else self._refuse()
+        if not isinstance(other, list):
+            return NotImplemented  # no list is equal to it, but what stands for one answers itself
+        return self.count_items() == 0 if not isinstance(other, Rows) and not len(other) else self._refuse()
 
     def __ne__(self, other: object) -> Any:
         return ~as_tensor(self == other)
