@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +52,35 @@ def options_of_few_runs() -> onnxruntime.SessionOptions:
     options = onnxruntime.SessionOptions()
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
+
+
+def run_within(
+    session: onnxruntime.InferenceSession, names: Sequence[str], feeds: Mapping[str, Any], seconds: float
+) -> list[Any]:
+    """Runs a session, and ends it at its next node after some seconds: the loop of a file may never end.
+
+    Args:
+        session: The session.
+        names: Of the outputs.
+        feeds: onnxruntime's values, by the names of the inputs.
+        seconds: The most that the run may take.
+
+    Raises:
+        TimeoutError: It took longer.
+    """
+    options = onnxruntime.RunOptions()
+    timer = threading.Timer(seconds, setattr, (options, "terminate", True))
+    timer.daemon = True
+    timer.start()
+    try:
+        values: list[Any] = session.run_with_ort_values(list(names), dict(feeds), options)
+    except Exception as error:
+        if options.terminate:
+            raise TimeoutError(f"the file does not end within {seconds:.0f} s") from error
+        raise
+    finally:
+        timer.cancel()
+    return values
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,21 @@ from torch_onnx_compat.graph.rendering import holds_bfloat16, render
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.memory import trim
 from torch_onnx_compat.publish.publish import draft, external_data_path, is_large
-from torch_onnx_compat.session import open_session, options_of_few_runs
+from torch_onnx_compat.session import open_session, options_of_few_runs, run_within
 
 if TYPE_CHECKING:
     from torch_onnx_compat.surgery.on_graph.stage import Stage
 
 FOLDING_LIMIT = 1_000_000_000
 """Bytes of a file up to which onnxruntime folds its constants when it is opened for verification."""
+
+MOST_SECONDS = 600.0
+"""Seconds that a run of a file may take where nobody knows how long the model takes."""
+
+
+def limit_of(seconds: float, least: float = 60.0) -> float:
+    """Seconds that a run of the file may take, whose original took some seconds: a loop in it may never end."""
+    return max(least, 100 * seconds)
 
 
 def verify(
@@ -75,7 +83,7 @@ def verify(
     trim()  # onnxruntime has copied the weights into another layout
     for case in cases:
         try:
-            found = run_session(session, case.inputs)
+            found = run_session(session, case.inputs, seconds=limit_of(case.reference.seconds))
         except Exception as error:
             rows.append(Comparison(case.label, "", float("nan"), float("nan"), "", False, f"fails: {_reason(error)}"))
             raise VerificationError(_message(rows, case), tuple(rows), case.inputs) from error
@@ -85,7 +93,7 @@ def verify(
     if cases.baked_places:
         return tuple(rows)  # special values take other sides of decisions, which the caller does without
     special = check_special(
-        lambda inputs: run_session(session, inputs),
+        lambda inputs, seconds: run_session(session, inputs, seconds=seconds),
         names,
         cases.observation,
         cases.observation.prepared.inputs,
@@ -159,11 +167,15 @@ def run_session(
     session: onnxruntime.InferenceSession,
     inputs: Inputs,
     outputs: Sequence[str] | None = None,
+    seconds: float = MOST_SECONDS,
 ) -> list[Array]:
     """Runs a session; returns these outputs, or all in order, as numpy arrays. bfloat16 is widened to float32.
 
     Real numbers are given in the type that the session takes: a file may take narrower ones than the model, and its
     rendering wider ones.
+
+    Raises:
+        TimeoutError: onnxruntime took longer than `seconds`.
     """
     accepted = {value.name: _REAL_TYPES.get(value.type) for value in session.get_inputs()}
     feeds = {
@@ -172,6 +184,8 @@ def run_session(
         if n in accepted
     }
     names = [o.name for o in session.get_outputs()] if outputs is None else list(outputs)
+    if isinstance(session, onnxruntime.InferenceSession):
+        return [_numpy(v) for v in run_within(session, names, feeds, seconds)]
     return [_numpy(v) for v in session.run_with_ort_values(names, feeds)]
 
 

@@ -107,9 +107,10 @@ class Sides:
         yield from sorted(unique.values(), key=self._distance)
 
     def uneven(self) -> Iterator[Sizes]:
-        """Sizes on the other side of an equality at which two axes have other proportions than in the hits so far.
+        """Sizes at which an equality holds, and two axes have other proportions than in the hits so far.
 
         For each pair of axes one is given a size, and the other is solved for: ``h * w == 16`` holds at 2 and 8, too.
+        The example may be on this side, too: where it is 4 x 4, both branches may agree there, and nowhere else.
         """
         for first, second in itertools.permutations(self.axes, 2):
             found: list[tuple[float, Sizes]] = []
@@ -155,7 +156,7 @@ class Sides:
             if before != after and high - low > 1:
                 hits += [at(size) for size in self._boundary(low, high, before, at)]
         if not hits and self.question.is_equality:
-            hits += [at(size) for axis in axes for size in self._roots(axis, at)]
+            hits += [at(size) for axis in axes for size in self._roots(axis, at) if self.is_other(at(size))]
         return hits
 
     def _are_other(self, axes: Sequence[str], tried: Sequence[int]) -> list[bool]:
@@ -185,7 +186,7 @@ class Sides:
         left, right = self.question.expression.args
         difference = expressions.compile_expression(left - right, self._symbols)
         found = self._solve(at, axis, 0, difference)
-        if found is not None and self.is_other(found):
+        if found is not None and difference(*(found[one] for one in self.axes)) == 0:
             yield found[axis]
 
     def _joint(self) -> Iterator[Sizes]:

@@ -24,8 +24,25 @@ from torch_onnx_compat.errors import CompatError
 def call_cond(
     condition: Any, then: Callable[..., Any], otherwise: Callable[..., Any], read: list[Any]
 ) -> tuple[Any, ...]:
-    """Calls cond: one of two functions of the same tensors."""
-    return tuple(torch.ops.higher_order.cond(condition, then, otherwise, tuple(read)))
+    """Calls cond: one of two functions of the same tensors, which may compute with any size of the model's inputs."""
+    operands = (*read, *_symbols_of_capture())
+    functions = _of_first(len(read), then), _of_first(len(read), otherwise)
+    return tuple(torch.ops.higher_order.cond(condition, *functions, operands))
+
+
+def _of_first(count: int, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of some tensors as one of more operands, which it knows without being given them."""
+    return lambda *operands: function(*operands[:count])
+
+
+def _symbols_of_capture() -> list[torch.SymInt]:
+    """The sizes that the present graph knows by a symbol; a branch's graph knows those that it is given.
+
+    Sizes that are computed of them are found again by their formula. Before torch 2.9 a graph keeps no table of them.
+    """
+    table = getattr(getattr(get_proxy_mode(), "tracer", None), "sympy_expr_tracker", {})
+    values = (getattr(entry, "value", None) for entry in table.values())
+    return [value for value in values if isinstance(value, torch.SymInt)]
 
 
 def call_while_loop(body: Callable[..., Any], state: list[Any], read: list[Any]) -> list[Any]:
@@ -34,8 +51,9 @@ def call_while_loop(body: Callable[..., Any], state: list[Any], read: list[Any])
     if operator is None:
         raise CompatError(f"torch {torch.__version__} has no while_loop")
     # Not go.clone(): torch removes clones before it checks that no result is an argument.
-    made = operator(lambda go, *_: go.logical_and(go), lambda go, *rest: body(*rest), tuple(state), tuple(read))
-    return list(made)
+    round_of = _of_first(len(state) + len(read), lambda go, *rest: body(*rest))
+    operands = (*read, *_symbols_of_capture())
+    return list(operator(lambda go, *_: go.logical_and(go), round_of, tuple(state), operands))
 
 
 def exports_scan() -> bool:
