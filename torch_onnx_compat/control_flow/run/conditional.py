@@ -30,13 +30,13 @@ def make_if(session: Session, condition: Tensor, then: Branch, otherwise: Branch
     """
     try:
         branches = _BranchFunction(then), _BranchFunction(otherwise)
-        read = _find_reads(branches)
+        read = session.fixed_last(_find_reads(branches))
         kept, lost = sort_attributes(condition, [branch.bound for branch in branches])
         if kept:
             for branch in branches:
                 branch.attributes = kept
-            read = _find_reads(branches)
-        if not read:
+            read = session.fixed_last(_find_reads(branches))
+        if not read and is_tracing():
             raise NoConditional("the branches read no tensor")
         sides = [branch.results for branch in branches]
         with pause_watch():  # the trials have shown what the branches read
@@ -153,7 +153,7 @@ def _script_both(
 
         return traced
 
-    with session.inner_trace(len(examples)), without_tracing():
+    with session.inner_trace(session.count_varying(read)), without_tracing():
         functions = [torch.jit.trace(inner(branch), examples, check_trace=False) for branch in branches]
         _check_alike(branches)
         chooser = internals.script_if(functions[0], functions[1], len(examples), len(branches[0].results))

@@ -67,7 +67,8 @@ class LoopPlan:
             if identity in self.originals and id(original) in self.trial.outside:
                 raise NoConditional("it writes in place into a tensor that it also reads under another name")
         known = {id(tensor) for tensor in (*self.carried, *self.written)}
-        self.read = [tensor for identity, tensor in self.trial.outside.items() if identity not in known]
+        read = (tensor for identity, tensor in self.trial.outside.items() if identity not in known)
+        self.read = self.session.fixed_last(read)
         self.appended = {name: _form(log) for name, log in self.trial.rows.items()}
         self._after = [tensor for tensor, fixed in zip(news, self.fixed, strict=True) if fixed is None]
 
@@ -337,11 +338,12 @@ class LoopPlan:
             self.session.note_data_dims(given, dims)
             return body(*given)
 
-        with self.session.inner_trace(len(examples)), without_tracing():
+        carried = len(examples) - len(tensors) + self.count
+        inputs = carried + self.session.count_varying(tensors[self.count :])
+        with self.session.inner_trace(inputs), without_tracing():
             function = torch.jit.trace(_unwrap_single(inner), examples, check_trace=False)
             internals.forget_sizes(function)
-            carried = len(ahead) + self.count
-            loop = internals.script_loop(kind, function, carried, len(tensors) - self.count, joins)
+            loop = internals.script_loop(kind, function, len(ahead) + self.count, len(tensors) - self.count, joins)
         for place, own in enumerate(self.growing):
             tensors[place] = functools.reduce(_of_some_size, own, tensors[place])
         made = loop(*clone_arguments([control, *ahead, *tensors]), *empty)

@@ -18,7 +18,7 @@ from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.backends.decisions import DecisionLog
 from torch_onnx_compat.backends.trace_numbers import is_settled
-from torch_onnx_compat.backends.trace_origins import asks_for_emptiness, depends_on, origins
+from torch_onnx_compat.backends.trace_origins import asks_for_emptiness, depends_on, is_of_weights, origins
 from torch_onnx_compat.backends.wide import Numbers, wide_numbers
 from torch_onnx_compat.caller.reach import Reach
 from torch_onnx_compat.catalogue.entry import Exporter
@@ -148,7 +148,11 @@ class Session(NumberKinds):
 
     @contextmanager
     def inner_trace(self, inputs: int) -> Iterator[None]:
-        """While active, decisions are those of a nested trace, which has inputs of its own."""
+        """While active, decisions are those of a nested trace, which has inputs of its own.
+
+        Args:
+            inputs: How many of them differ between runs of the file; those behind them are the same in every run.
+        """
         before, self.inputs = self.inputs, inputs
         numbers, self.numbers = self.numbers, Numbers()
         log = self.log or DecisionLog(inputs)
@@ -309,6 +313,17 @@ class Session(NumberKinds):
     def may_differ(self, one: Tensor, other: Tensor) -> bool:
         """Whether two traced tensors of one shape may be of others for other values."""
         return self.log is not None and self.log.data_sizes.may_differ(recorded_value(one), recorded_value(other))
+
+    def fixed_last(self, tensors: Iterable[Tensor]) -> list[Tensor]:
+        """Traced tensors in the order of a nested trace's inputs: weights, and what follows from them, are the last."""
+        return sorted(tensors, key=self._is_fixed) if is_tracing() else list(tensors)
+
+    def count_varying(self, tensors: Sequence[Tensor]) -> int:
+        """How many tensors there are up to the last that may differ between runs of the file."""
+        return next((n for n in range(len(tensors), 0, -1) if not self._is_fixed(tensors[n - 1])), 0)
+
+    def _is_fixed(self, tensor: Tensor) -> bool:
+        return is_of_weights(present(tensor), self.inputs)
 
     def data_dims(self, tensors: Iterable[Tensor]) -> list[frozenset[int]]:
         """The dimensions of each traced tensor whose sizes values decide."""
