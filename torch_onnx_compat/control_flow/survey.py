@@ -55,6 +55,7 @@ class Survey:
         places: Where decisions were seen.
         alternatives: Decisions between two ways to compute the same values; True if the first way works at every size,
             False if the second does.
+        different: Decisions between two ways that were seen to compute different values, at any sizes.
         equal_at: Sizes at which both ways were compared, where they could not be compared at the example's.
         peeled: File and line of each loop in the file whose first round is written for itself.
         ragged: By file and line of a loop, and list: the axis on which what its rounds append differs in size.
@@ -69,6 +70,7 @@ class Survey:
     conflicts: dict[Key, str] = field(default_factory=dict)
     places: dict[str, None] = field(default_factory=dict)
     alternatives: dict[Key, bool] = field(default_factory=dict)
+    different: set[Key] = field(default_factory=set)
     equal_at: dict[str, int] = field(default_factory=dict)
     peeled: set[tuple[str, int]] = field(default_factory=set)
     ragged: dict[tuple[tuple[str, int], str], int] = field(default_factory=dict)
@@ -114,6 +116,8 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
         events = [e for e in dict.fromkeys(varying) if e.place not in job.allow_baked]
         found.places.update(dict.fromkeys(e.place for e in events))
         met = [run.session for run in (one, other, *runs) if run is not None]
+        # At sizes of which the same number follows, such as 2 x 8 for 4 x 4, one round alone compares the ways.
+        found.different |= {key for session in met for key, same in session.equal.items() if not same}
         found.value_sites = {site: place for session in met for site, place in session.value_sites.items()}
         found.loop_sites = {site: place for session in met for site, place in session.loop_sites.items()}
         new = found.rewriting.extend(events)
@@ -156,7 +160,8 @@ def _find_alternatives(job: ExportJob, found: Survey, runs: list[_Run], further:
     Returns:
         Whether it found a new one.
     """
-    asked = {key for run in runs for key in (*run.session.lone, *run.session.equal)} - set(found.alternatives)
+    asked = {key for run in runs for key in (*run.session.lone, *run.session.equal)}
+    asked -= {*found.alternatives, *found.different}
     sizes = job.inputs.sizes()
     for part in PARTS:
         new = {key: first for key in asked for first in _branch_for_every_size(key, [*runs, *further])}
