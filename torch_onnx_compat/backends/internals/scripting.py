@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import linecache
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -12,6 +12,8 @@ import torch
 
 def script_if(then: Any, otherwise: Any, inputs: int, outputs: int) -> Callable[..., Any]:
     """Scripts a function of a condition and tensors that calls one of two traced functions."""
+    for function in (then, otherwise):
+        _name_apart(function)
     tensors = _number_names("x", inputs)
     results = _number_names("r", outputs)
     # A traced function that returns one tensor in a tuple gives the tensor.
@@ -38,6 +40,7 @@ def script_loop(kind: str, body: Any, carried: int, read: int, rows: Sequence[in
         A function of the control value, the carried tensors, the read ones, and empty tensors to append to; it returns
         the carried tensors and those that were appended to.
     """
+    _name_apart(body)
     state, reads, items, lists = (
         _number_names(n, k) for n, k in (("c", carried), ("x", read), ("y", len(rows)), ("l", len(rows)))
     )
@@ -59,14 +62,30 @@ def script_loop(kind: str, body: Any, carried: int, read: int, rows: Sequence[in
 
 def forget_sizes(function: Any) -> None:
     """Takes the sizes of the example out of a traced function's graph: torch computes with them while it exports."""
+    for value in _values_of(function):
+        kind = value.type()
+        if kind.kind() == "TensorType" and kind.sizes() is not None:
+            value.setType(kind.with_sizes([None] * len(kind.sizes())))
+
+
+def _name_apart(function: Any) -> None:
+    """Names the values of a traced function as no other function's are.
+
+    torch's exporter keeps the constants that it finds by the names of values, and where one branch has lost a value, one
+    of the next branch may get its name, and with it the constant.
+    """
+    name = f"part{next(_made)}"
+    for value in _values_of(function):
+        value.setDebugName(name)
+
+
+def _values_of(function: Any) -> Iterator[Any]:
+    """What the nodes of a traced function's graph yield, those within others included."""
     todo = list(function.graph.nodes())
     while todo:
         node = todo.pop()
         todo += [inner for block in node.blocks() for inner in block.nodes()]
-        for value in node.outputs():
-            kind = value.type()
-            if kind.kind() == "TensorType" and kind.sizes() is not None:
-                value.setType(kind.with_sizes([None] * len(kind.sizes())))
+        yield from node.outputs()
 
 
 def _number_names(name: str, count: int) -> str:

@@ -151,6 +151,13 @@ def note_made(tensors: Iterable[Tensor]) -> None:
         lifting.made.update((id(tensor), tensor) for tensor in tensors)
 
 
+def note_made_with(tensor: Tensor, other: Tensor) -> None:
+    """Tells the functions that are being lifted that a tensor was made where another one was, by a call no mode saw."""
+    for lifting in _active:
+        if id(other) in lifting.made:
+            lifting.made[id(tensor)] = tensor
+
+
 def clone_arguments(tensors: Iterable[Tensor]) -> list[Tensor]:
     """Copies of tensors, made so that an enclosing lifting sees them read; it does not see the call that follows."""
     return [tensor.clone() for tensor in tensors]

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_onnx_compat.backends.internals import symbolic
 from torch_onnx_compat.backends.wide import TENSOR_NODES, Numbers
 from torch_onnx_compat.control_flow.find.users import NumberUsers
-from torch_onnx_compat.control_flow.run.lifting import present
+from torch_onnx_compat.control_flow.run.lifting import note_made_with, present
 from torch_onnx_compat.control_flow.run.refusal import refusal
 from torch_onnx_compat.control_flow.run.unknown_kinds import Origin, UnknownKinds
 from torch_onnx_compat.tracing import is_tracing, recorded_value
@@ -82,6 +82,8 @@ class NumberKinds:
         if not isinstance(value, Tensor) or value.dim():
             return None
         found = self.numbers.exact(value)
+        if found is not None:
+            note_made_with(found, value)
         if found is None and is_tracing() and not value.is_floating_point() and self.number_type(value) is not None:
             return value
         return found
