@@ -402,6 +402,21 @@ def interpolate_nearest_to_varying_size(input: Tensor, size: Any = None, *args: 
     return resize_by_scale(input, axes, call.mode, align_corners=False)
 
 
+@decomposition(nn.functional.interpolate, needed_on=("dynamo",), exactness=Exactness.ROUNDING)
+def interpolate_aligned_line(input: Tensor, size: Any = None, *args: Any, **kwargs: Any) -> Tensor:
+    """Resizes (N, C, L) to a size that the file computes, corners aligned; stock dynamo divides by 0 for a size of 1.
+
+    Math: as a picture of height 1.
+    """
+    call = Call(input, size, *args, **kwargs)
+    if call.size is None or call.mode != "linear" or not call.align_corners:
+        return NotImplemented
+    (axis,) = call.axes()
+    if type(axis.output) is int:
+        return NotImplemented
+    return nn.functional.interpolate(input.unsqueeze(2), (1, axis.output), None, "bilinear", True).squeeze(2)
+
+
 @decomposition(nn.functional.interpolate, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 def interpolate_recomputed_scale(*args: Any, **kwargs: Any) -> Tensor:
     """Resizes by a scale; a trace freezes the size where it varies, dynamo has its floor in float32.

@@ -82,6 +82,7 @@ ORDERS = {
         "interpolate_nearest_exact_by_scale",
         "interpolate_nearest_to_fixed_size",
         "interpolate_nearest_to_varying_size",
+        "interpolate_aligned_line",
         "interpolate_recomputed_scale",
         "interpolate_varying_scale",
     ],

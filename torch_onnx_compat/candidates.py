@@ -3,13 +3,14 @@
 Each exporter in turn: the model as it is, then with its Python decisions rewritten so that the file takes them. An
 exporter whose file holds what the target does not run is tried once more at the end, with the entries that avoid it.
 
-Where all of these fail, the last candidates follow, each of which gives something up: a trace of a scripted model, the
-rewriting of decisions, an entry that failed, the opset that was the target's choice, and at the end all entries. The
-proof is the same, or a stricter one.
+Where all of these fail, the last candidates follow, each of which gives something up: the example's sizes, a trace of a
+scripted model, the rewriting of decisions, an entry that failed, the opset that was the target's choice, and at the end
+all entries. The proof is the same, or a stricter one.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -24,7 +25,7 @@ from torch_onnx_compat.catalogue.entry import Exporter
 from torch_onnx_compat.catalogue.registry import DEFAULT
 from torch_onnx_compat.check.lint import Unsuitable
 from torch_onnx_compat.clock import Clock
-from torch_onnx_compat.control_flow import RewrittenJob, decides, rewrite_decisions
+from torch_onnx_compat.control_flow import RewrittenJob, UnequalBranches, decides, rewrite_decisions
 from torch_onnx_compat.diagnosis import with_hint, with_reasons
 from torch_onnx_compat.errors import CompatError, EntryFailed, InvalidFile, UnsupportedError, VerificationError
 from torch_onnx_compat.inputs.inputs import Inputs
@@ -32,13 +33,18 @@ from torch_onnx_compat.memory import forget_locals
 from torch_onnx_compat.observe import Observation, Subject
 from torch_onnx_compat.plan import DECISIONS, Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.questions.rounding import sides_of
 from torch_onnx_compat.questions.run import SymbolicRuns
+from torch_onnx_compat.questions.search import Sizes
 from torch_onnx_compat.questions.size_facts import SizeFacts
 from torch_onnx_compat.request import Exporters, File, Patch
 from torch_onnx_compat.rewrite import rewrite, watched_functions
 
 ATTEMPTS = 3
 """How often decisions are rewritten: the sizes at which a file was wrong show decisions that no others had shown."""
+
+OTHER_SIZES = 2
+"""Sizes at most at which a model is traced again, for each exporter."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,7 @@ class Candidates:
 
     def _last_candidates(self) -> Iterator[Candidate]:
         """What is worth a trial before an error; none of it is where the reason is another one."""
+        yield from self._traced_elsewhere()
         for exporter, (_, error) in self._first.items():
             if exporter == "torchscript" and _is_script(self._prepared):
                 kept = "the scripted model's own graph was written; it was not traced."
@@ -129,6 +136,41 @@ class Candidates:
             yield from self._without_failed(exporter, error)
         yield from self._at_other_opsets()
         yield from self._stock()
+
+    def _traced_elsewhere(self) -> Iterator[Candidate]:
+        """Traced at sizes on the other side of a decision of which a branch does not run at the example's.
+
+        Of two branches that add one table of positions as it is, or resized to the picture, both run where the picture
+        is as large as the table.
+        """
+        for exporter in self._first if self._is_proven else ():
+            error = self._errors.get(exporter)
+            if not isinstance(error, UnequalBranches):
+                continue
+            for sizes in itertools.islice(self._other_sides(error.place), OTHER_SIZES):
+                at = ", ".join(f"{name}={size}" for name, size in sizes.items())
+                job = self._job(exporter, inputs=self._inputs.at_sizes(sizes))
+                for candidate in self._with_decisions(job, error):
+                    kept = (
+                        f"the model was traced at {at}: at the example's sizes a branch at {error.place} does not run."
+                    )
+                    yield replace(candidate, given_up=kept)
+
+    def _other_sides(self, place: str, asked_at: Sizes | None = None) -> Iterator[Sizes]:
+        """Sizes at which what a statement asks of the sizes has the answer that it has not at the example's.
+
+        Of several questions, as in ``h != 4 or w != 4``, the last is asked where those before have their other answer.
+        """
+        at = self._inputs.sizes() if asked_at is None else asked_at
+        asked = [
+            q for q in self._runs.at(at).questions if q.place == place and q.kind == "condition" and not q.operator
+        ]
+        for question in asked if asked_at is None else asked[-1:]:
+            others = sides_of(question, at, self._inputs.bounds()).others()
+            accepted = (sizes for sizes in others if self._observation.accepts(self._inputs.at_sizes(sizes)))
+            for sizes in itertools.islice(accepted, 1):
+                yield from () if asked_at is not None else self._other_sides(place, sizes)
+                yield sizes
 
     @property
     def _own_entries(self) -> set[str]:
@@ -198,7 +240,7 @@ class Candidates:
         error, report = first, first
         for number in range(ATTEMPTS):
             if isinstance(error, VerificationError) and error.inputs is not None:
-                if number and wrong_at and error.inputs.sizes() == self._inputs.sizes():
+                if number and wrong_at and error.inputs.sizes() == job.inputs.sizes():
                     break  # traces at these sizes were made, and have shown all that they show
                 if any(inputs.sizes() == error.inputs.sizes() for inputs in wrong_at):
                     break
@@ -256,8 +298,11 @@ class Candidates:
             return with_hint(VerificationError(f"no back end made a right file.{text}", tables[-1]), *reasons)
         return with_hint(ExportFailed(f"no back end exports the model.{text}"), *reasons)
 
-    def _job(self, exporter: Exporter, without: Collection[str] = (), opset: int | None = None) -> ExportJob:
+    def _job(
+        self, exporter: Exporter, without: Collection[str] = (), opset: int | None = None, inputs: Inputs | None = None
+    ) -> ExportJob:
         opset = self._file.opset if opset is None else opset
+        inputs = self._inputs if inputs is None else inputs
         with self._clock("plan"):
             plan = make_plan(
                 self._patch.registry,
@@ -270,13 +315,13 @@ class Candidates:
                 found=self._avoid,
             )
         with self._clock("rewrite"):
-            facts = SizeFacts(self._runs, watched_functions(plan.rewrites()), self._inputs)
+            facts = SizeFacts(self._runs, watched_functions(plan.rewrites()), inputs)
             make_subject = partial(patched_subject, self._prepared, plan, facts)
             subject = make_subject()
         return ExportJob(
             make_subject=make_subject,
             subject=subject,
-            inputs=self._inputs,
+            inputs=inputs,
             plan=plan,
             opset=opset,
             python_modules=self._prepared.python_modules - {rewrite.body.__module__ for rewrite in plan.rewrites()},

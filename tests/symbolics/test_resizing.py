@@ -209,6 +209,14 @@ EXAMPLES = [
         leaves=lambda x, y: (F.interpolate(x, size=(x.shape[2] * 2, x.shape[3] * 3)), y),
     ),
     Example(
+        "interpolate_aligned_line",
+        lambda x, y: F.interpolate(x, size=y.shape[-1], mode="linear", align_corners=True),
+        (torch.randn(2, 3, 7), torch.randn(1, 9)),
+        dynamic={"x": {0: "batch", 2: "length"}, "y": {1: "other"}},
+        samples=[(torch.randn(1, 3, size), torch.randn(1, other)) for size, other in ((7, 1), (1, 5), (1, 1), (4, 30))],
+        leaves=lambda x, y: F.interpolate(x, size=5, mode="linear", align_corners=True) + y.sum(),
+    ),
+    Example(
         "interpolate_recomputed_scale",
         by_recomputed_scale,
         (IMAGE,),

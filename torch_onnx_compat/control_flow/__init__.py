@@ -4,6 +4,7 @@ from torch_onnx_compat.control_flow.masking import RewrittenJob, explain, rewrit
 
 # Rewritten code imports it while a model is captured, and then torch.export's functions stand for Python's max and min.
 from torch_onnx_compat.control_flow.run import runtime as runtime
+from torch_onnx_compat.control_flow.run.refusal import UnequalBranches
 from torch_onnx_compat.control_flow.survey import decides
 
-__all__ = ["RewrittenJob", "decides", "explain", "rewrite_decisions"]
+__all__ = ["RewrittenJob", "UnequalBranches", "decides", "explain", "rewrite_decisions"]

@@ -71,8 +71,8 @@ def forget_sizes(function: Any) -> None:
 def _name_apart(function: Any) -> None:
     """Names the values of a traced function as no other function's are.
 
-    torch's exporter keeps the constants that it finds by the names of values, and where one branch has lost a value, one
-    of the next branch may get its name, and with it the constant.
+    torch's exporter keeps the constants that it finds by the names of values. Where one branch has lost a value, one of
+    the next branch may get its name, and with it the constant.
     """
     name = f"part{next(_made)}"
     for value in _values_of(function):

@@ -24,7 +24,7 @@ from torch_onnx_compat.control_flow.run.either import Either, make_either
 from torch_onnx_compat.control_flow.run.guard import Guard, Outcome, attempt, separate_results, tensors_written_by
 from torch_onnx_compat.control_flow.run.join import Mismatch, join, join_what_fits
 from torch_onnx_compat.control_flow.run.raising import raises_on_purpose
-from torch_onnx_compat.control_flow.run.refusal import EndlessRecursion, RefusedDecision, here, refusal
+from torch_onnx_compat.control_flow.run.refusal import EndlessRecursion, RefusedDecision, UnequalBranches, here, refusal
 from torch_onnx_compat.control_flow.run.session import Key, Session, current
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing, without_tracing
@@ -288,7 +288,8 @@ def _decide_by_if(
             return _postpone(session, condition, then, otherwise)
         raise refusal(
             f"a decision depends on the inputs and cannot be masked: {why}. An ONNX If is no way out: {obstacle}. Let "
-            f"both branches make tensors of one shape and dtype."
+            f"both branches make tensors of one shape and dtype.",
+            kind=UnequalBranches,
         ) from obstacle
     session.mark("If")
     return value

@@ -12,7 +12,17 @@ from torch_onnx_compat.stack import frames, frames_of_model
 
 
 class RefusedDecision(ExportFailed):
-    """A decision has no equivalent; the message begins with its place."""
+    """A decision has no equivalent; the message begins with its place.
+
+    Attributes:
+        place: ``models/net.py:41``.
+    """
+
+    place: str = ""
+
+
+class UnequalBranches(RefusedDecision):
+    """The branches of a decision do not fit together, or one of them does not run, at the sizes of the trace."""
 
 
 class EndlessRecursion(RefusedDecision):
@@ -43,7 +53,9 @@ def refusal(reason: str, place: str = "", kind: type[RefusedDecision] = RefusedD
         place: Where; the decision's place by default.
         kind: Of error.
     """
-    error = kind(f"{place or short(*here())}: {reason}")
+    place = place or short(*here())
+    error = kind(f"{place}: {reason}")
+    error.place = place
     kept = _kept.get()
     if kept is not None:
         kept.append(error)
