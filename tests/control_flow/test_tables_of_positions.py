@@ -1,4 +1,4 @@
-"""Tables of positions that a model adds as they are, or resized to its input, which vision transformers decide by size."""
+"""Tables of positions that a vision transformer adds as they are, or resized to the picture, as its size decides."""
 
 import math
 
@@ -12,7 +12,7 @@ from torch_onnx_compat import export_compat
 CELLS, WIDTH = 4, 8
 DYNAMIC = {"x": {0: "batch", 2: "height", 3: "width"}}
 SIZES = [(16, 16), (24, 20), (8, 32), (32, 8), (40, 16), (12, 16), (4, 64)]
-"""The first, the third, the fourth and the last have as many cells as the table; the first alone has its proportions."""
+"""Four have as many cells as the table, of which the first has its proportions."""
 
 
 class Patches(nn.Module):
