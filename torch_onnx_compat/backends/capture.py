@@ -23,7 +23,7 @@ from torch_onnx_compat.backends.index_lists import IndexLists
 from torch_onnx_compat.backends.internals import derivatives, number_watchers, symbolic
 from torch_onnx_compat.backends.internals.export_flag import in_onnx_export
 from torch_onnx_compat.backends.internals.number_kinds import told_as_numbers
-from torch_onnx_compat.backends.internals.numbers import complete_numbers
+from torch_onnx_compat.backends.internals.numbers import complete_numbers, unchecked_powers
 from torch_onnx_compat.backends.promotion import Promotion
 from torch_onnx_compat.backends.scalar_tensors import ScalarTensors
 from torch_onnx_compat.caller.undo import undo_capture
@@ -56,8 +56,11 @@ def capture(job: ExportJob) -> Capture:
     texts, numbers = number_watchers.watch_texts(log.note_text), number_watchers.watch_plain_numbers(log.note_number)
     keys = number_watchers.hashes(is_for_a_cache)
     kinds = told_as_numbers(job.python_modules, symbolic.is_of_data)
+    arithmetic = complete_numbers(), unchecked_powers()
     try:
-        with in_onnx_export(), undo_capture(job.subject.twin), texts, numbers, kinds, keys, complete_numbers():
+        with ExitStack() as stack:
+            for scope in (in_onnx_export(), undo_capture(job.subject.twin), texts, numbers, kinds, keys, *arithmetic):
+                stack.enter_context(scope)
             made = _run_export(job, log, errors)
     except CompatError:
         raise

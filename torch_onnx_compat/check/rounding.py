@@ -385,7 +385,7 @@ def _judge_by_values(
     """Passes the rows of which every value that is off is explained by what eager torch's own value there does."""
     wanted = [as_array(output) for output in case.reference.outputs]
     failed = [i for i, row in enumerate(rows) if not row.ok]
-    if any(found[i].dtype != wanted[i].dtype for i in failed):
+    if any((found[i].dtype, found[i].shape) != (wanted[i].dtype, wanted[i].shape) for i in failed):
         return rows
     doubts = {i: Doubt(found[i], wanted[i], limit) for i in failed}
     if any(doubt.is_hopeless for doubt in doubts.values()):

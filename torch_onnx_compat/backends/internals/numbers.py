@@ -45,6 +45,41 @@ def complete_numbers() -> Iterator[None]:
                 delattr(kind, name)
 
 
+@contextmanager
+def unchecked_powers() -> Iterator[None]:
+    """While active, nobody asks whether a symbolic number is negative before it is raised to a power.
+
+    To Python, such a power is complex, and torch ends the capture. But the number may be negative at the example, and
+    the branch that computes the power one that the example does not take: there 0 stands for the number.
+    """
+    kind: Any = torch.SymFloat
+    before = {name: vars(kind).get(name) for name in ("__pow__", "__rpow__")}
+    if not hasattr(kind, "__float_pow__"):
+        yield
+        return
+
+    def unchecked(compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+        def method(number: Any, other: Any) -> Any:
+            if not isinstance(other, (int, float, torch.SymInt, torch.SymFloat)):
+                return NotImplemented
+            return compute(number, other)
+
+        return method
+
+    try:
+        kind.__pow__ = unchecked(lambda number, other: _not_below_zero(number).__float_pow__(other))
+        kind.__rpow__ = unchecked(lambda number, other: number.__rfloat_pow__(_not_below_zero(other)))
+        yield
+    finally:
+        for name, method in before.items():
+            setattr(kind, name, method)
+
+
+def _not_below_zero(number: Any) -> Any:
+    now = number.node.hint if isinstance(number, (torch.SymInt, torch.SymFloat)) else 0
+    return torch.sym_max(number, 0.0) if now is not None and now < 0 else number
+
+
 def _of_subclasses(torchs: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """Torch's function that takes a plain number for what a symbolic one is computed with."""
 

@@ -209,8 +209,9 @@ def _note_kind(joined: Tensor, condition: Tensor, a: Any, b: Any) -> Tensor:
         return joined
     if kind is float and session.computes_wide:
         with pause_watch():
-            x, y = (in_double(session.exact(v) if isinstance(v, (Tensor, *SYMBOLS)) else v) for v in (a, b))
-            wide = torch.where(condition, x, y)
+            exact = [session.exact(v) if isinstance(v, (Tensor, *SYMBOLS)) else v for v in (a, b)]
+            if all(value is not None for value in exact):  # else nobody knows more digits of one of them
+                wide = torch.where(condition, *map(in_double, exact))
     noted: Tensor = session.note_number(joined, wide)
     return noted
 
