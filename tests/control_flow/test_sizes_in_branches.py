@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from torch_onnx_compat import export_compat
+from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.errors import VerificationError
 
 BOTH = pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
@@ -82,3 +82,35 @@ def test_a_power_that_is_complex_at_other_sizes_is_refused(exporter):
 
     with pytest.raises(VerificationError, match="wanted"):
         export_compat(model, torch.randn(1, 40), exporter=exporter, dynamic={"x": {1: "length"}})
+
+
+class Known(nn.Module):
+    def __init__(self, are_equal):
+        super().__init__()
+        self.are_equal = are_equal
+        self.register_buffer("known", torch.ones(16, 4))
+
+    def forward(self, x):
+        return x * 2 if self.are_equal(x, self.known) else x - 1
+
+
+def by_shape_and_values(x, known):
+    return x.shape == known.shape and bool((x == known).all())
+
+
+EQUALITIES = pytest.mark.parametrize("are_equal", [torch.equal, torch.Tensor.equal, by_shape_and_values])
+
+
+@EQUALITIES
+@pytest.mark.parametrize("rows", [4, 16])
+def test_tensors_of_other_sizes_are_not_equal(rows, are_equal):
+    model = Known(are_equal)
+    result = export_compat(model, torch.rand(rows, 4), exporter="torchscript", dynamic={"x": {0: "rows"}})
+    for x in (torch.ones(16, 4), torch.rand(16, 4), torch.ones(4, 4), torch.ones(1, 4), torch.ones(20, 4)):
+        torch.testing.assert_close(result(x)[0], model(x))
+
+
+@EQUALITIES
+def test_values_that_are_asked_for_at_other_sizes_only_are_refused_through_dynamo(are_equal):
+    with pytest.raises(CompatError, match=r"test_sizes_in_branches\.py"):
+        export_compat(Known(are_equal), torch.rand(4, 4), exporter="dynamo", dynamic={"x": {0: "rows"}})

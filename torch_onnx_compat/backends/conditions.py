@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.tracing import without_tracing
+from torch_onnx_compat.functional.arithmetic import is_size_of
 
 
 def has_bool_answer(func: Any) -> bool:
@@ -30,10 +31,18 @@ def as_condition(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Te
 def _equal(input: Tensor, other: Tensor) -> Tensor | None:
     if input.dim() != other.dim() or input.dtype != other.dtype:
         return None
-    with without_tracing():
-        if any(bool(a != b) for a, b in zip(input.shape, other.shape, strict=True)):
-            return None  # a question about sizes
-    return (input == other).all()
+    answers = []
+    for dim, (ours, theirs) in enumerate(zip(input.shape, other.shape, strict=True)):
+        if not isinstance(ours, Tensor):
+            if bool(ours == theirs):
+                continue
+            return None  # a question about sizes alone, which torch.export sees
+        if is_size_of(theirs, input, dim):
+            continue
+        answers.append(ours == theirs)
+        shorter = torch.minimum(ours, theirs)
+        input, other = input.narrow(dim, 0, shorter), other.narrow(dim, 0, shorter)
+    return functools.reduce(torch.logical_and, answers, (input == other).all())
 
 
 def _allclose(

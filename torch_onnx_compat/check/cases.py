@@ -308,6 +308,7 @@ class Cases:
         """What the original asks of its sizes when it has these."""
         run = self._runs.at(sizes)
         self._unasked.check_run(run)
+        self._unasked.check_values(run, self._runs.at({}), sizes)
         return run
 
     def _answer(self, questions: Sequence[Question], asked_at: dict[str, int], trials: SizeTrials) -> Iterator[Case]:

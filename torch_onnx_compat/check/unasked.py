@@ -42,6 +42,21 @@ class Unasked:
             places += [f"{place}: a number of dimensions that values decide, after a squeeze" for place in ranks]
             raise frozen_error("; ".join(places), (frozen + ranks)[0])
 
+    def check_values(self, run: SymbolicRun, example: SymbolicRun, sizes: Mapping[str, int]) -> None:
+        """Raises if the model asks for values at some sizes in a statement that asks for none at the example's.
+
+        The exporter saw no such statement, unless the file takes the decision on the sizes that leads to it.
+
+        Args:
+            run: What the original asks at these sizes.
+            example: The same at the example's.
+            sizes: Of the dynamic axes.
+        """
+        places = self._not_baked((run.read_places - example.read_places).difference(self.decisions))
+        if places:
+            at = ", ".join(f"{name}={size}" for name, size in sizes.items())
+            raise frozen_error(f"{places[0]}: the values that the model asks for at {at}", places[0])
+
     def _not_baked(self, places: Collection[str]) -> list[str]:
         return sorted(place for place in places if place not in self.baked_places)
 

@@ -146,7 +146,7 @@ class Beside(DispatchMode):
         if not any(isinstance(leaf, Tensor) for leaf in leaves_of(real)):
             if not all(isinstance(leaf, _NOT_VALUES) for leaf in leaves_of(real)):
                 self._want_values()
-                self._log.found.asks_values = True
+                self._log.note_values()
                 self._ask_of_sizes(func, args, kwargs)
             return real
         self._log.operator = str(func)

@@ -33,6 +33,8 @@ class SymbolicRun:
     """Operators whose shapes torch cannot tell without values; they got the example's."""
     asks_values: bool = False
     """Whether something was asked of values: the run took the example's answer, and knows nothing of the other way."""
+    read_places: set[str] = field(default_factory=set)
+    """The model's statements whose Python gets values of tensors, as numbers or as an array."""
     value_places: set[str] = field(default_factory=set)
     """The model's statements that decide on a size that values decide, such as the number of what was selected."""
     rank_places: set[str] = field(default_factory=set)
@@ -76,6 +78,8 @@ class Log:
         """Kinds, expressions and answers of what the operator that runs has asked."""
         self.of_call: list[tuple[Kind, Any, Any]] = []
         """The same of the call of torch that runs, its operators' and its own."""
+        self.call_reads = False
+        """Whether an operator of the call of torch that runs makes numbers of values."""
         self.fixes_data = False
         """Whether C++ made a number of a size that values decide: the shapes after it may be fixed by mistake."""
         self.value_of: Callable[[Any], Any] = lambda expression: expression
@@ -113,6 +117,15 @@ class Log:
             for part in expressions.whole_parts(expression):
                 if part != expression:
                     self.computed(part, self.value_of(part))
+
+    def note_values(self) -> None:
+        """Notes that an operator makes numbers of values, of which a call of torch may make tensors again."""
+        self.found.asks_values = self.call_reads = True
+
+    def note_read(self) -> None:
+        """Notes that the model's Python gets what an operator made of values."""
+        self.found.asks_values = True
+        self.found.read_places.add(_place())
 
     def note_pending(self) -> None:
         """Notes what the operator that runs has asked."""

@@ -64,6 +64,7 @@ class Reads(TorchFunctionMode):
         if func in _RANKS and getattr(args[0], "has_open_rank", False):
             self._log.ask_rank(reads_shape=func not in _NUMBERS_OF_DIMENSIONS)
         self._log.of_call.clear()
+        self._log.call_reads = False
         try:
             result = func(*args, **(kwargs or {}))
         except Exception:  # of any kind; the model gets it
@@ -71,13 +72,15 @@ class Reads(TorchFunctionMode):
             raise
         if isinstance(result, bool):
             self._log.note_answer()
+        if self._log.call_reads and not any(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(result)):
+            self._log.note_read()
         if any(kind == "number" for kind, _, _ in self._log.of_call):
             return with_symbols(self._symbols, func, tuple(args), dict(kwargs or {}), result)
         return result
 
     def _read_actual(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Reads the real tensor, and notes that its values, and sizes, are known to the model then."""
-        self._log.found.asks_values = True
+        self._log.note_read()
         tensor = args[0]
         sizes = [tensor.numel() * tensor.element_size()] if func in _BYTES else tensor.shape
         for size in sizes:
