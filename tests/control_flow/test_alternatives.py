@@ -1,11 +1,9 @@
 """Decisions on sizes between two ways to compute the same, one of which runs at some sizes only."""
 
-import pytest
 import torch
 from torch import nn
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.errors import CompatError
 
 DYNAMIC = {"x": {0: "batch", 1: "length"}}
 
@@ -42,6 +40,25 @@ def test_verified_where_both_ways_run():
     assert any(row.case.endswith("length=4") for row in result.table)
 
 
-def test_ways_that_differ_are_refused():
-    with pytest.raises(CompatError, match=r"test_alternatives.py:25: a decision depends on the inputs"):
-        export_compat(Windows(1.01).eval(), torch.randn(2, 16, 3), exporter="torchscript", dynamic=DYNAMIC)
+def test_of_ways_that_differ_the_file_has_both():
+    torch.manual_seed(0)
+    model = Windows(1.01).eval()
+    result = export_compat(model, torch.randn(2, 16, 3), exporter="torchscript", dynamic=DYNAMIC)
+    for length in (3, 4, 5, 8, 16):
+        x = torch.randn(3, length, 3)
+        torch.testing.assert_close(result(x)[0], model(x), rtol=1e-4, atol=1e-5)
+
+
+def test_answers_that_agree_by_chance_are_no_ways_to_compute_the_same():
+    """Random values equal no ones, so both ways answer no: at 16 rows, where one asks, and at others, where none may."""
+
+    def holds(x):
+        return x.shape[0] == 16 and bool((x == torch.ones(16, 4)).all())
+
+    def model(x):
+        return x * 2 if holds(x) else x - 1
+
+    for rows in (4, 16):
+        result = export_compat(model, torch.rand(rows, 4), exporter="torchscript", dynamic={"x": {0: "rows"}})
+        for x in (torch.ones(16, 4), torch.rand(16, 4), torch.ones(4, 4)):
+            torch.testing.assert_close(result(x)[0], model(x))

@@ -70,13 +70,17 @@ class Reads(TorchFunctionMode):
         except Exception:  # of any kind; the model gets it
             self._log.note_error()
             raise
+        self._note_result(result)
+        if any(kind == "number" for kind, _, _ in self._log.of_call):
+            return with_symbols(self._symbols, func, tuple(args), dict(kwargs or {}), result)
+        return result
+
+    def _note_result(self, result: Any) -> None:
+        """Notes what the model's Python gets of a call: an answer about sizes, or what was read of values."""
         if isinstance(result, bool):
             self._log.note_answer()
         if self._log.call_reads and not any(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(result)):
             self._log.note_read()
-        if any(kind == "number" for kind, _, _ in self._log.of_call):
-            return with_symbols(self._symbols, func, tuple(args), dict(kwargs or {}), result)
-        return result
 
     def _read_actual(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Reads the real tensor, and notes that its values, and sizes, are known to the model then."""

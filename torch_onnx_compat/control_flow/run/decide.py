@@ -193,7 +193,12 @@ def _are_close(a: Any, b: Any) -> bool:
                 return False
         except NoConditional:
             return False
-        return all(_are_near(x, y) for x, y in zip(ours, theirs, strict=True))
+        return any(map(_tells, ours)) and all(_are_near(x, y) for x, y in zip(ours, theirs, strict=True))
+
+
+def _tells(x: Tensor) -> bool:
+    """Whether that another tensor has the same values says that it is computed alike: two answers agree by chance."""
+    return x.is_floating_point() and x.numel() > 1 and bool((x != x.flatten()[0]).any())
 
 
 def _are_near(x: Tensor, y: Tensor) -> bool:
