@@ -50,7 +50,7 @@ def test_of_ways_that_differ_the_file_has_both():
 
 
 def test_answers_that_agree_by_chance_are_no_ways_to_compute_the_same():
-    """Random values equal no ones, so both ways answer no: at 16 rows, where one asks, and at others, where none may."""
+    """No random values equal ones: both ways answer no at 16 rows, where one of them asks, and it runs nowhere else."""
 
     def holds(x):
         return x.shape[0] == 16 and bool((x == torch.ones(16, 4)).all())
