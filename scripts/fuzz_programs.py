@@ -248,7 +248,7 @@ def main(
         str,
         typer.Option(
             help="About one thing: caught errors, far (sizes), kinds (of values), layouts, pieces (of an axis), "
-            "results (of functions), rounds (of loops), texts, tables."
+            "positions (tables of), results (of functions), rounds (of loops), texts, tables."
         ),
     ] = "",
     sources: Annotated[bool, typer.Option(help="Print the programs whose files are wrong.")] = True,

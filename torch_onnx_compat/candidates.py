@@ -35,13 +35,16 @@ from torch_onnx_compat.plan import DECISIONS, Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.questions.rounding import sides_of
 from torch_onnx_compat.questions.run import SymbolicRuns
-from torch_onnx_compat.questions.search import Sizes
+from torch_onnx_compat.questions.search import Sides, Sizes
 from torch_onnx_compat.questions.size_facts import SizeFacts
 from torch_onnx_compat.request import Exporters, File, Patch
 from torch_onnx_compat.rewrite import rewrite, watched_functions
 
 ATTEMPTS = 3
 """How often decisions are rewritten: the sizes at which a file was wrong show decisions that no others had shown."""
+
+OTHER_SIDES = 6
+"""Sizes on the other side of a decision that the model may refuse."""
 
 OTHER_SIZES = 2
 """Sizes at most at which a model is traced again, for each exporter."""
@@ -166,11 +169,19 @@ class Candidates:
             q for q in self._runs.at(at).questions if q.place == place and q.kind == "condition" and not q.operator
         ]
         for question in asked if asked_at is None else asked[-1:]:
-            others = sides_of(question, at, self._inputs.bounds()).others()
-            accepted = (sizes for sizes in others if self._observation.accepts(self._inputs.at_sizes(sizes)))
-            for sizes in itertools.islice(accepted, 1):
+            sides = sides_of(question, at, self._inputs.bounds())
+            for sizes in itertools.islice(filter(self._accepts, self._across(sides)), 1):
                 yield from () if asked_at is not None else self._other_sides(place, sizes)
                 yield sizes
+
+    def _across(self, sides: Sides) -> Iterator[Sizes]:
+        others = list(itertools.islice(sides.others(), OTHER_SIDES))
+        yield from others
+        for sizes in others[:1]:
+            yield from sides.past_refusal(sizes, self._runs.at(sizes).questions)
+
+    def _accepts(self, sizes: Sizes) -> bool:
+        return self._observation.accepts(self._inputs.at_sizes(sizes))
 
     @property
     def _own_entries(self) -> set[str]:

@@ -25,6 +25,7 @@ from fuzz.far import far_lines
 from fuzz.layouts import layout_lines
 from fuzz.loop_states import draw_loop
 from fuzz.pieces import draw_use
+from fuzz.positions import positions_source
 from fuzz.results import results_source
 from fuzz.rounds import rounds_lines
 from fuzz.tables import draw_lookup
@@ -1041,6 +1042,12 @@ def make_results(seed: int) -> Program:
     return Program(seed=seed, source=source, inputs=(Input("x", (dice.choice((3, 4, 6)), 4), {0: "rows"}),))
 
 
+def make_positions(seed: int) -> Program:
+    """A program of a seed that adds a table as it is, or resized, as its input's sizes decide."""
+    source, example = positions_source(random.Random(seed))
+    return Program(seed=seed, source=HEADER + source, inputs=(Input("x", (*example, 2), {0: "rows", 1: "columns"}),))
+
+
 def make_program(seed: int) -> Program:
     """The program of a seed; the same text in every process."""
     dice = random.Random(seed)
@@ -1054,6 +1061,7 @@ MAKERS: dict[str, Callable[[int], Program]] = {
     "kinds": make_kinds,
     "layouts": make_layouts,
     "pieces": make_pieces,
+    "positions": make_positions,
     "results": make_results,
     "rounds": make_rounds,
     "texts": make_texts,

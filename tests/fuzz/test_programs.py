@@ -16,6 +16,7 @@ from fuzz.programs import (
     make_layouts,
     make_pieces,
     make_program,
+    make_positions,
     make_results,
     make_rounds,
     make_tables,
@@ -101,6 +102,14 @@ def test_results_of_one_kind_or_another(seed, exporter, tmp_path):
     program = make_results(seed)
     judged = judge_program(program, write_program(program, tmp_path), exporter)
     assert judged.verdict in ("right", "rounding", "refused"), f"{judged.detail}\n{program.source}"
+
+
+@pytest.mark.one_exporter
+@pytest.mark.parametrize("seed", [*range(8), 29])
+def test_tables_of_positions(seed, exporter, tmp_path):
+    program = make_positions(seed)
+    judged = judge_program(program, write_program(program, tmp_path), exporter)
+    assert judged.verdict in ("right", "rounding", "refused", "eager-refuses"), f"{judged.detail}\n{program.source}"
 
 
 @pytest.mark.one_exporter

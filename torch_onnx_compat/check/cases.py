@@ -276,7 +276,10 @@ class Cases:
                 tried.append(case)
                 yield case
         self._trials = trials = SizeTrials(
-            self._inputs, self.observation.takes_at_most, axes_of_caller=tuple(self._verify.sizes)
+            self._inputs,
+            self.observation.takes_at_most,
+            asks=lambda sizes: self._runs.at(sizes).questions,
+            axes_of_caller=tuple(self._verify.sizes),
         )
         for case in tried:
             trials.accept(case.inputs.sizes())

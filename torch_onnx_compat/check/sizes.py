@@ -121,6 +121,8 @@ class SizeTrials:
     """Whether one eager run on the example takes no more than some seconds."""
     legal_sizes: list[Sizes] = field(default_factory=list)
     verdicts: list[Verdict] = field(default_factory=list)
+    asks: Callable[[Sizes], Sequence[Question]] = lambda sizes: ()
+    """What the model asks at some sizes, those included at which it fails."""
     axes_of_caller: Collection[str] = ()
     """Axes of which the caller said what sizes to try."""
     frontier: Frontier = field(default_factory=Frontier)
@@ -151,7 +153,7 @@ class SizeTrials:
         Args:
             inputs: Those values, at the sizes of a symbolic run.
         """
-        trials = SizeTrials(inputs, self.takes_at_most, axes_of_caller=self.axes_of_caller)
+        trials = SizeTrials(inputs, self.takes_at_most, asks=self.asks, axes_of_caller=self.axes_of_caller)
         trials._seen, trials._rounded = self._seen, self._rounded
         return trials
 
@@ -247,16 +249,8 @@ class SizeTrials:
         if others and not on_the_way:
             self._seen.discard(_identity(sides.question))  # a run that goes another way may come to its other side
         path = before if on_the_way else ()
-        count = 0
-        for sizes in () if self._has_both(sides, path) else sorted(on_the_way or others, key=self._is_degenerate):
-            if self._is_out_of_reach(sizes, verdict):
-                continue
-            verdict.outcome = "the model's own check"
-            if self._key(sizes) not in self._refused:
-                yield Trial(sizes, sides.question)
-            count += 1
-            if count == REFUSED or self._has_both(sides, path):
-                break
+        if not self._has_both(sides, path):
+            yield from self._across(sides, verdict, path, sorted(on_the_way or others, key=self._is_degenerate))
         if not (sides.question.chooses_kernel and sides.question.is_equality):
             yield from self._farther(sides, on_the_way or others)
         if sides.question.is_equality and not sides.question.operator:
@@ -308,6 +302,36 @@ class SizeTrials:
                 if all(is_within(self._bounds, name, size) for name in names)
             )
             yield from itertools.islice((found for found in moved if _keeps(before, found)), 1)
+
+    def _across(
+        self, sides: Sides, verdict: Verdict, path: Sequence[Sides], others: Sequence[Sizes]
+    ) -> Iterator[Trial]:
+        """Sizes on the other side of a question until one is accepted, or several are refused."""
+        tried: list[Sizes] = []
+        for sizes in others:
+            if self._is_out_of_reach(sizes, verdict):
+                continue
+            verdict.outcome = "the model's own check"
+            if self._key(sizes) not in self._refused:
+                yield Trial(sizes, sides.question)
+            tried.append(sizes)
+            if self._has_both(sides, path):
+                return
+            if len(tried) == REFUSED:
+                break
+        if tried and not sides.question.chooses_kernel:
+            yield from self._past_refusal(sides, tried[0])
+
+    def _past_refusal(self, sides: Sides, refused: Sizes) -> Iterator[Trial]:
+        """Sizes on the other side, some of which the model refuses, where other axes have what it asks for there."""
+        asked = self.asks(refused) if set(self._example) - set(sides.axes) else ()
+        tried = 0
+        for sizes in sides.past_refusal(refused, asked):
+            if self._key(sizes) not in self._refused and not self._obstacle(sizes, sides.question):
+                yield Trial(sizes, sides.question)
+                tried += 1
+            if tried == REFUSED or self._has_both(sides, ()):
+                return
 
     def _farther(self, sides: Sides, others: Sequence[Sizes]) -> Iterator[Trial]:
         """Sizes on the other side twice as far as those that the model takes.

@@ -122,6 +122,20 @@ class Sides:
                         found.append((abs(math.log(other / size / PROPORTION)), at(other)))
             yield from [sizes for _, sizes in sorted(found, key=lambda pair: pair[0])][:MOST_UNEVEN]
 
+    def past_refusal(self, refused: Sizes, asked: Iterable[Question]) -> Iterator[Sizes]:
+        """Sizes on the other side where other axes have what the model asks for at sizes that it refuses.
+
+        ``if height == 3: x = x + self.table`` runs at the one width at which the table has as many cells.
+
+        Args:
+            refused: Sizes on the other side.
+            asked: What the model asks there.
+        """
+        for question in asked:
+            further = Sides(question, refused, self._bounds)
+            if question.kind == "condition" and not set(further.axes) <= set(self.axes):
+                yield from filter(self.is_other, further.others())
+
     def _at_two(self, first: str, size: int, second: str, other: int) -> Sizes:
         return {**self._example, first: size, second: other}
 
