@@ -73,7 +73,7 @@ def run_within(
     timer.daemon = True
     timer.start()
     try:
-        values: list[Any] = session.run_with_ort_values(list(names), dict(feeds), options)
+        values = list(session.run_with_ort_values(list(names), dict(feeds), options))
     except Exception as error:
         if options.terminate:
             raise TimeoutError(f"the file does not end within {seconds:.0f} s") from error

@@ -31,7 +31,7 @@ def as_condition(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Te
 def _equal(input: Tensor, other: Tensor) -> Tensor | None:
     if input.dim() != other.dim() or input.dtype != other.dtype:
         return None
-    answers = []
+    answers: list[Tensor] = []
     for dim, (ours, theirs) in enumerate(zip(input.shape, other.shape, strict=True)):
         if not isinstance(ours, Tensor):
             if bool(ours == theirs):

@@ -76,7 +76,7 @@ def unchecked_powers() -> Iterator[None]:
 
 
 def _not_below_zero(number: Any) -> Any:
-    now = number.node.hint if isinstance(number, (torch.SymInt, torch.SymFloat)) else 0
+    now: Any = number.node.hint if isinstance(number, (torch.SymInt, torch.SymFloat)) else 0
     return torch.sym_max(number, 0.0) if now is not None and now < 0 else number
 
 

@@ -211,7 +211,7 @@ def _note_kind(joined: Tensor, condition: Tensor, a: Any, b: Any) -> Tensor:
         with pause_watch():
             exact = [session.exact(v) if isinstance(v, (Tensor, *SYMBOLS)) else v for v in (a, b)]
             if all(value is not None for value in exact):  # else nobody knows more digits of one of them
-                wide = torch.where(condition, *map(in_double, exact))
+                wide = torch.where(condition, in_double(exact[0]), in_double(exact[1]))
     noted: Tensor = session.note_number(joined, wide)
     return noted
 
