@@ -6,9 +6,11 @@ Where only the second of two decisions is taken, what the first one's branch has
 import array
 import contextvars
 import itertools
+import os
 import queue
 import random
 import types
+import weakref
 from collections import OrderedDict, UserList
 
 import numpy as np
@@ -111,7 +113,35 @@ def counted_up(memory):
 
 LEVEL = contextvars.ContextVar("level", default=1)
 
+steps = 1
+
+
+def count_in_globals(_):
+    globals()["steps"] = globals()["steps"] + 1
+    return steps
+
+
+def start_in_globals():
+    globals()["steps"] = 1
+
+
+def count_in_environment(_):
+    os.environ["STEPS"] = str(int(os.environ["STEPS"]) + 1)
+    return int(os.environ["STEPS"])
+
+
+HELD = UserList()
+
+
+def count_weakly(table):
+    table[len(table)] = HELD
+    return len(table)
+
+
 REFUSED = {
+    "globals by text": of_an_object(start_in_globals, count_in_globals),
+    "weak references": of_an_object(weakref.WeakValueDictionary, count_weakly),
+    "environment": of_an_object(lambda: os.environ.update(STEPS="1"), count_in_environment),
     "nonlocal": nonlocal_in_a_helper,
     "nonlocal, read": nonlocal_that_the_branch_reads,
     "and": short_circuit,

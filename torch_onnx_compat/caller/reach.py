@@ -237,11 +237,15 @@ _FOLLOWED: dict[type, Any] = {
 _BUILTINS = frozenset(dir(__builtins__) if isinstance(__builtins__, types.ModuleType) else __builtins__)
 
 
+_BY_TEXT = frozenset({"getattr", "setattr", "delattr", "globals", "vars", "__dict__", "attrgetter", "methodcaller"})
+"""Names in code that reads or binds others by their texts."""
+
+
 @functools.cache
 def _names_in(code: CodeType) -> frozenset[str]:
     """The names that a function's code, and the functions defined in it, use; texts where it reads by a name's text."""
     inner = (name for constant in code.co_consts if isinstance(constant, CodeType) for name in _names_in(constant))
-    texts = [one for one in code.co_consts if isinstance(one, str)] if "getattr" in code.co_names else []
+    texts = [one for one in code.co_consts if isinstance(one, str)] if _BY_TEXT.intersection(code.co_names) else []
     return frozenset((*code.co_names, *inner, *filter(str.isidentifier, texts)))
 
 

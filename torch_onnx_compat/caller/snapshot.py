@@ -165,8 +165,9 @@ def _is_kind_of_object(kind: Any) -> bool:
     return holds_models and bool(kind.__dictoffset__) and not issubclass(kind, (type, BaseException))
 
 
-_CONTAINERS_OF_PYTHON = frozenset({"argparse", "collections", "queue", "types"})
-"""Modules of Python whose objects have attributes for what others put into them: UserList, Queue, SimpleNamespace."""
+_CONTAINERS_OF_PYTHON = frozenset({"argparse", "collections", "queue", "types", "weakref"})
+"""Modules of Python whose objects have attributes for what others put into them: UserList, Queue, SimpleNamespace,
+WeakValueDictionary."""
 
 
 def is_object(value: Any) -> bool:

@@ -27,7 +27,7 @@ NAMED = 16
 """Sizes at most that come from the numbers which the code names."""
 
 
-UNEVEN = (*range(2, 34), *range(40, 129, 8), *range(144, 513, 16))
+UNEVEN = (*range(1, 34), *range(40, 129, 8), *range(144, 513, 16))
 """Sizes for which the size of another axis is solved."""
 
 PROPORTION = 4.0

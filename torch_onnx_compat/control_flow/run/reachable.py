@@ -14,6 +14,7 @@ import gc
 import io
 import itertools
 import operator
+import os
 import pickle
 import queue
 import random
@@ -321,8 +322,9 @@ _python: Any = random
 SOURCES = (
     ("Python's source of random numbers", _python._inst),
     ("numpy's source of random numbers", np.random.mtrand._rand),
+    ("os.environ", vars(os.environ)["_data"]),
 )
-"""The sources behind the functions of modules, with what they are called."""
+"""What lies behind the functions of modules, with what it is called."""
 
 
 @functools.cache
