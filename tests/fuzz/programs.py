@@ -118,6 +118,8 @@ DATA_CONDITIONS = (
     "{t}.max().item() > {c}",
     "{t}.max().item() <= {c}",
     "{t}.min().item() == {c}",
+    "{t}.masked_fill({t} < {c}, -math.inf).max().item() == -math.inf",
+    "-math.inf < {t}.log().sum() < math.inf",
     "{c} < float({t}.mean())",
     "{t}.flatten()[0].item() in (0.1, {c}, 2)",
     "{t}.flatten()[-1].item() != {f}",
