@@ -120,6 +120,8 @@ DATA_CONDITIONS = (
     "{t}.min().item() == {c}",
     "{t}.masked_fill({t} < {c}, -math.inf).max().item() == -math.inf",
     "-math.inf < {t}.log().sum() < math.inf",
+    "math.isnan({t}.sum().sqrt().item())",
+    "{t}.log().sum().item() * 0 == 0",
     "{c} < float({t}.mean())",
     "{t}.flatten()[0].item() in (0.1, {c}, 2)",
     "{t}.flatten()[-1].item() != {f}",

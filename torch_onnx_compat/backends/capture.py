@@ -56,8 +56,9 @@ def capture(job: ExportJob) -> Capture:
     texts, numbers = number_watchers.watch_texts(log.note_text), number_watchers.watch_plain_numbers(log.note_number)
     keys = number_watchers.hashes(is_for_a_cache)
     kinds = told_as_numbers(job.python_modules, symbolic.is_of_data)
+    lost = number_watchers.watch_lost_values(log.note_lost)
     try:
-        with in_onnx_export(), undo_capture(job.subject.twin), texts, numbers, kinds, keys, complete_numbers():
+        with in_onnx_export(), undo_capture(job.subject.twin), texts, numbers, lost, kinds, keys, complete_numbers():
             made = _run_export(job, log, errors)
     except CompatError:
         raise
@@ -78,6 +79,13 @@ def capture(job: ExportJob) -> Capture:
         raise ExportFailed(
             f"dynamo would freeze the text of a tensor or a size, of which Python decides: {', '.join(frozen)}. Decide "
             f"with tensor operations such as torch.where, or accept it with allow_baked=[{frozen[0]!r}]."
+        )
+    lost_at = [place for place in log.lost if place not in job.allow_baked]
+    if lost_at:
+        raise ExportFailed(
+            f"torch.export computes with a value as if it were never NaN or infinite, so v * 0 is 0 and v != v is "
+            f"false: {', '.join(lost_at)}. Compute with tensors, such as x.isnan() and torch.where, or accept it with "
+            f"allow_baked=[{lost_at[0]!r}]."
         )
     made.floats += log.floats
     assumed, made.opaque_conditions = _assumptions(job, made.program)
