@@ -166,3 +166,21 @@ def test_a_longer_example_goes_the_way_of_the_example():
     for height in (5, 7, 9):
         x = torch.full((1, 2, height, 33), 1e3)
         torch.testing.assert_close(result(x)[0], model(x))
+
+
+def of_every_few(x):
+    return x[:: max(x.shape[0] // 8, 1)][:8]
+
+
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+def test_a_bound_is_tried_beyond_its_edge(exporter):
+    """torch.export takes the rows for fewer than 8; there are 8 at 8, 16 and 32, where the file is right by chance."""
+    try:
+        result = export_compat(of_every_few, (torch.randn(6, 4),), dynamic="batch", exporter=exporter)
+    except CompatError as error:
+        if exporter == "torchscript" or "torch.export asks whether" not in str(error):
+            raise
+        return
+    for size in (1, 6, 8, 16, 17, 31, 257):
+        x = torch.randn(size, 4)
+        assert torch.equal(result(x)[0], of_every_few(x))

@@ -83,6 +83,15 @@ def zero(x):
     return x + 1 if x.abs().sum() == 0 else x
 
 
+def no_score(x):
+    peak = x.masked_fill(x < 0.005, float("-inf")).max().item()
+    return x * 2 if peak == float("-inf") else x - peak
+
+
+def no_logarithm(x):
+    return x + 1 if x.log().sum() == -torch.inf else x - 1
+
+
 def odd(x):
     return x * 3 if int(x.sum()) % 2 == 1 else x
 
@@ -206,7 +215,7 @@ class Confident(nn.Module):
 REALS = [
     *(mean, mean_below, largest, number, anything, everything, nothing, counted, counted_exactly, place, norm),
     *(deviation, element, difference, window, equal, zero, odd, selected, selected_none, elif_chain, nested, both),
-    *(either, negated, early, halved, grown, bounded, broken, counted_rounds),
+    *(either, negated, early, halved, grown, bounded, broken, counted_rounds, no_score, no_logarithm),
 ]
 WHOLES = [identifier, any_identifier, no_identifier, whole_sum]
 ALL = [(f, (X,)) for f in REALS] + [(f, (N,)) for f in WHOLES]

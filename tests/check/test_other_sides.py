@@ -97,6 +97,22 @@ def test_a_branch_that_the_example_does_not_take_is_judged(exporter, monkeypatch
     assert [note for note in unproven.notes if "every case has answered this decision alike (no)" in note]
 
 
+def at_infinity(x):
+    return x * 0 if x.max().item() == float("inf") else x + 1
+
+
+def beyond_any_float(x):
+    return x * 2 if int(x.clamp(-9, 9).sum()) > 10**400 else x + 1
+
+
+def within_infinities(x):
+    return x - 1 if -torch.inf < x.log().sum().item() < torch.inf else x
+
+
+def beside_infinities(x):
+    return x * 2 if (x.log() > -3).any() else x + 1
+
+
 def test_a_side_that_no_input_takes_is_named():
     def never(x):
         if x.abs().sum() < -1:
@@ -111,6 +127,14 @@ def test_a_side_that_no_input_takes_is_named():
     assert "alike (no)" in note
     assert cases_of(result)[:2] == ["example", "other values 1"]
     assert spent < 30
+
+
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+@pytest.mark.parametrize("function", [at_infinity, beyond_any_float, within_infinities, beside_infinities])
+def test_numbers_without_end_are_compared(function, exporter):
+    result = export_compat(function, (X,), exporter=exporter)
+    for x in (X, X * 0, -X, X * 100, X * torch.inf):
+        torch.testing.assert_close(result(x)[0], function(x), equal_nan=True)
 
 
 def test_a_decision_that_no_case_comes_to_is_named():

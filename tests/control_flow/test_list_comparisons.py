@@ -128,3 +128,50 @@ def test_lists_are_compared(function, exporter, tmp_path):
     for given in INPUTS:
         ids = torch.tensor(given)
         assert session.run(None, {"ids": ids.numpy()})[0].tolist() == model(ids).tolist(), given
+
+
+def is_long(ids):
+    return ids * 2 if torch.zeros(ids.shape[0] // 64).tolist() else ids
+
+
+def counts_later(ids):
+    return ids + len(torch.arange(ids.shape[0] // 64).tolist())
+
+
+def adds_later(ids):
+    return ids + sum(2 * k + 1 for k in torch.arange(ids.shape[0] // 64).tolist())
+
+
+def runs_later(ids):
+    for row in torch.ones(ids.shape[0] // 64, 2):
+        ids = ids + row.sum().long()
+    return ids
+
+
+def takes_apart_later(ids):
+    for word in ids[: ids.shape[0] // 64].unbind():
+        ids = ids + word
+    return ids
+
+
+def counts_columns(ids):
+    return ids + len(torch.zeros(3, ids.shape[0] // 64).tolist()[0])
+
+
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+@pytest.mark.parametrize(
+    "function",
+    [is_long, counts_later, adds_later, runs_later, takes_apart_later, counts_columns],
+    ids=lambda function: function.__name__,
+)
+def test_lists_that_are_empty_at_the_example(function, exporter):
+    try:
+        result = export_compat(
+            Module(function).eval(), (torch.arange(6),), dynamic={"x": {0: "length"}}, exporter=exporter
+        )
+    except CompatError:
+        assert exporter == "dynamo"
+        return
+    for length in (1, 5, 63, 64, 65, 130, 200):
+        ids = torch.arange(length)
+        assert result(ids)[0].tolist() == function(ids).tolist(), length

@@ -49,6 +49,54 @@ def test_is_right(model, exporter, tmp_path):
             torch.testing.assert_close(torch.from_numpy(one), other, rtol=1e-5, atol=1e-5)
 
 
+def differs_from_itself(x):
+    value = x.sum().sqrt().item()
+    return x - 1 if value != value else x * 2
+
+
+def equals_itself(x):
+    value = float(x.log().sum())
+    return x - 1 if value == value else x * 2
+
+
+def is_nan(x):
+    return x - 1 if math.isnan(x.sum().sqrt().item()) else x * 2
+
+
+def is_infinite(x):
+    value = x.log().sum().item()
+    return x - 1 if math.isinf(value) or not math.isfinite(value) else x * 2
+
+
+def times_nothing(x):
+    return x + 0 * x.log().sum().item()
+
+
+def minus_itself(x):
+    value = x.log().sum().item()
+    return x + (value - value)
+
+
+def below_infinity(x):
+    return x - 1 if -math.inf < x.log().sum().item() < math.inf else x * 2
+
+
+def is_no_order(x):
+    value = x.log().sum().item()
+    return x - 1 if not (value < 0 or value >= 0) else x * 2
+
+
+OF_NAN = (differs_from_itself, equals_itself, is_nan, is_infinite, times_nothing, minus_itself, below_infinity)
+
+
+@pytest.mark.parametrize("model", [*OF_NAN, is_no_order])
+def test_a_value_may_be_nan_or_infinite(model, exporter):
+    result = export_compat(model, torch.rand(3, 4) + 0.5, dynamic="batch", exporter=exporter)
+    for value in (1.0, 0.5, 0.0, -1.0, math.inf, math.nan):
+        x = torch.full((5, 4), value)
+        torch.testing.assert_close(result(x)[0], model(x), equal_nan=True)
+
+
 def causal(x):
     """torch's parser takes no tensor for ``is_causal``, and asks it nothing."""
     return torch.nn.functional.scaled_dot_product_attention(x[None], x[None], x[None], is_causal=x.shape[0] > 3)

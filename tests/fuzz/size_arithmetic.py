@@ -38,6 +38,8 @@ USES = (
     "results.append(torch.zeros(({a}) % 7 + 1) + x.mean())",
     "results.append(F.pad(x, (0, ({a}) % 4)))",
     "results.append(torch.arange(({a}) % 6) * x.sum())",
+    "results.append(x + sum(2 * k + 1 for k in torch.arange(x.shape[{k} % 2] // 8).tolist()))",
+    "results.append(x * 2 if torch.zeros(({a}) % 7 // 4).tolist() else x)",
     "results.append(torch.stack([x.sum() * k for k in (1, 2, 3) if k != ({a}) % 4]))",
     "results.append(x.sum() * sum(1.0 if ({a}) >> k & 1 else -0.5 for k in range(3)))",
 )

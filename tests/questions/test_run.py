@@ -63,6 +63,16 @@ def counts_rows(x):
     return x
 
 
+def has_no_rows_yet(x):
+    for _ in torch.zeros(x.shape[2] // 64):
+        x = x + 1
+    return x
+
+
+def lists_nothing_yet(x):
+    return x * 2 if torch.arange(x.shape[2] // 64).tolist() else x
+
+
 def strides(x):
     return x * 2 if F.max_pool2d(x, 16).shape[2] != 4 else x
 
@@ -93,6 +103,11 @@ def test_a_convolution_asks_nothing_of_python():
 def test_the_number_of_parts_is_asked_by_the_operator():
     found = run(lambda x: x * 2 if len(x.split(8, 2)) > 9 else x)
     assert any(q.kind == "number" and "split" in q.operator for q in found.questions)
+
+
+@pytest.mark.parametrize("function", [has_no_rows_yet, lists_nothing_yet])
+def test_the_number_of_parts_is_asked_though_there_is_none(function):
+    assert ("number", "(height//64)") in {(q.kind, str(q.expression)) for q in run(function).questions}
 
 
 def test_an_answer_is_forgotten():

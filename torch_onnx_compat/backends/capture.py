@@ -56,10 +56,12 @@ def capture(job: ExportJob) -> Capture:
     texts, numbers = number_watchers.watch_texts(log.note_text), number_watchers.watch_plain_numbers(log.note_number)
     keys = number_watchers.hashes(is_for_a_cache)
     kinds = told_as_numbers(job.python_modules, symbolic.is_of_data)
+    lost = number_watchers.watch_lost_values(log.note_lost)
     arithmetic = complete_numbers(), unchecked_powers()
+    watchers = texts, numbers, lost, kinds, keys
     try:
         with ExitStack() as stack:
-            for scope in (in_onnx_export(), undo_capture(job.subject.twin), texts, numbers, kinds, keys, *arithmetic):
+            for scope in (in_onnx_export(), undo_capture(job.subject.twin), *watchers, *arithmetic):
                 stack.enter_context(scope)
             made = _run_export(job, log, errors)
     except CompatError:
@@ -81,6 +83,13 @@ def capture(job: ExportJob) -> Capture:
         raise ExportFailed(
             f"dynamo would freeze the text of a tensor or a size, of which Python decides: {', '.join(frozen)}. Decide "
             f"with tensor operations such as torch.where, or accept it with allow_baked=[{frozen[0]!r}]."
+        )
+    lost_at = [place for place in log.lost if place not in job.allow_baked]
+    if lost_at:
+        raise ExportFailed(
+            f"torch.export computes with a value as if it were never NaN or infinite, so v * 0 is 0 and v != v is "
+            f"false: {', '.join(lost_at)}. Compute with tensors, such as x.isnan() and torch.where, or accept it with "
+            f"allow_baked=[{lost_at[0]!r}]."
         )
     made.floats += log.floats
     assumed, made.opaque_conditions = _assumptions(job, made.program)
@@ -200,7 +209,9 @@ def _condition(job: ExportJob, text: str) -> Any:
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _RELATIONS):
         return None
     try:
-        left, right = (eval(ast.unparse(side), {"__builtins__": {}}, sizes) for side in (test.left, *test.comparators))
+        torchs_own = types.SimpleNamespace(sym_max=sympy.Max, sym_min=sympy.Min)
+        names = {"__builtins__": {}, "torch": torchs_own}
+        left, right = (eval(ast.unparse(side), names, sizes) for side in (test.left, *test.comparators))
         # The difference: sympy sees that past + new - total is 0, but not that past + new == total.
         return getattr(sympy, _RELATIONS[type(test.ops[0])])(sympy.expand(left - right), 0)
     except Exception:  # the condition calls one of torch's own functions

@@ -66,6 +66,8 @@ class CaptureLog(TorchFunctionMode):
         """Places of the model's code where the text of a tensor decides."""
         self.failures: dict[str, None] = {}
         """Places where values decide whether a statement fails, and the model catches the error."""
+        self.lost: dict[str, None] = {}
+        """Places where what is computed of a value is taken to be the same for all values."""
         self.floats: dict[tuple[Any, str], None] = {}
         """Numbers made of sizes that the program holds as the example's, and the places of the model's code."""
 
@@ -122,6 +124,12 @@ class CaptureLog(TorchFunctionMode):
         if not is_guard(callers[0]) or any(map(is_caught, callers)):
             self.texts[short(callers[0].filename, callers[0].line)] = None
         return None
+
+    def note_lost(self) -> None:
+        """Notes that a number in floating point is computed of a value, and taken to be the same for all values."""
+        caller = next((f for f in frames_of_model() if is_user_file(f.f_code.co_filename)), None)
+        if caller is not None and not is_guard(Place.of(caller)):
+            self.lost[short(caller.f_code.co_filename, caller.f_lineno)] = None
 
     def note_number(self, kind: type, expression: Any) -> bool:
         """Notes that a number made of sizes becomes the example's; says whether it is only told."""

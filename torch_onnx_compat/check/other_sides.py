@@ -246,7 +246,9 @@ class OtherSides:
         """All values moved by the difference of what is compared, and by its part of each value, as for a sum."""
         known = self._nearest.get(site, _Nearest())
         for slope, inputs in filter(None, (known.below, known.above)):
-            count = sum(tensor.numel() for tensor in inputs.tensors)
+            if math.isinf(slope):  # no finite step reaches an infinity
+                continue
+            count = max(sum(tensor.numel() for tensor in inputs.tensors), 1)
             for part in (1.0, 1.5, 1.5 / count):
                 step = -slope * part
                 whole = math.copysign(math.ceil(abs(step)), step)

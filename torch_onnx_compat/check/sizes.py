@@ -336,13 +336,19 @@ class SizeTrials:
     def _farther(self, sides: Sides, others: Sequence[Sizes]) -> Iterator[Trial]:
         """Sizes on the other side twice as far as those that the model takes.
 
-        Where two branches meet, the shape of one may fit that of the other by broadcasting, and nowhere else.
+        Where two branches meet, the shape of one may fit that of the other by broadcasting, and nowhere else. So sizes
+        come first at which what is compared differs by more: ``x[:8]`` is all of 8 rows, and of ``x[::n // 8]`` there
+        are 8 for 16, for 32 and for 64. Where there is nothing at the example, the first item of what follows may be a
+        0, which changes nothing.
         """
         near = next((sizes for sizes in others if self._key(sizes) in map(self._key, self.legal_sizes)), None)
-        if near is None or sides.question.kind != "condition":
+        is_of_nothing = sides.question.kind == "number" and sides.question.answer == 0
+        if near is None or not (sides.question.kind == "condition" or is_of_nothing):
             return
         far = (sizes for sizes in others if any(sizes[a] >= 2 * near[a] or 2 * sizes[a] <= near[a] for a in sides.axes))
-        for sizes in far:
+        if is_of_nothing:
+            far = (sizes for sizes in far if sides.answer(sizes) != sides.answer(near))
+        for sizes in sorted(far, key=lambda sizes: sides.distance(sizes) <= sides.distance(near)):
             if self._key(sizes) not in self._refused and not self._obstacle(sizes, sides.question):
                 if self._key(sizes) not in map(self._key, self.legal_sizes):
                     yield Trial(sizes, sides.question)

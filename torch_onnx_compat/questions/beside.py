@@ -144,7 +144,9 @@ class Beside(DispatchMode):
 
     def _run_fakes(self, func: Any, args: Any, kwargs: Any, real: Any) -> Any:
         if not any(isinstance(leaf, Tensor) for leaf in leaves_of(real)):
-            if not all(isinstance(leaf, _NOT_VALUES) for leaf in leaves_of(real)):
+            if isinstance(real, (list, tuple)) and not real:
+                self._ask_of_nothing((args, kwargs))
+            elif not all(isinstance(leaf, _NOT_VALUES) for leaf in leaves_of(real)):
                 self._want_values()
                 self._log.note_values()
                 self._ask_of_sizes(func, args, kwargs)
@@ -166,6 +168,13 @@ class Beside(DispatchMode):
 
     def _want_values(self) -> None:
         """Says that what follows needs the values of the tensors beside the fakes."""
+
+    def _ask_of_nothing(self, arguments: Any) -> None:
+        """Notes the sizes that are 0: for them an operator, as unbind, yields no tensor, and Python sees how many."""
+        for leaf in leaves_of(arguments):
+            for size in leaf.shape if isinstance(leaf, self._symbols.kind) else ():
+                if symbolic.is_symbolic(size) and symbolic.number_of(size) == 0:
+                    self._log.read("number", size)
 
     def _ask_of_sizes(self, func: Any, args: Any, kwargs: Any) -> None:
         """Lets an operator that yields numbers, as is_same_size, ask what it asks of its sizes."""

@@ -93,6 +93,20 @@ class Sides:
         answer = self.answer(sizes)
         return answer is not None and bool(answer != self.answer(self._example))
 
+    def distance(self, sizes: Mapping[str, int]) -> float:
+        """How far apart the two sides of a comparison are at some sizes; 0 where nothing is compared, or is known."""
+        if self._difference is None:
+            return 0.0
+        found = self._difference(*(sizes[axis] for axis in self.axes))
+        return 0.0 if found is None else abs(float(found))
+
+    @cached_property
+    def _difference(self) -> Callable[..., Any] | None:
+        expression = self.question.expression
+        if not getattr(expression, "is_Relational", False):
+            return None
+        return expressions.compile_expression(expression.lhs - expression.rhs, self._symbols)
+
     def others(self) -> Iterator[Sizes]:
         """Sizes on the other side, the nearest first; one axis varies, or all together; some of them, if need be."""
         hits = [sizes for axis in self.axes for sizes in self._along([axis])]

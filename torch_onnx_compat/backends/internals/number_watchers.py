@@ -128,3 +128,50 @@ def watch_plain_numbers(is_told: Callable[[type, Any], bool]) -> Iterator[None]:
         stack.enter_context(_with_method(SymNode, "guard_float", reader(float, SymNode.guard_float)))
         stack.enter_context(_with_method(SymNode, "guard_int", reader(int, SymNode.guard_int)))
         yield
+
+
+_ARITHMETIC = ("add", "sub", "mul", "float_truediv", "mod", "eq", "ne", "lt", "le", "gt", "ge")
+"""What sympy may simplify so that the answer is another one for NaN or an infinity."""
+
+
+@contextmanager
+def watch_lost_values(note: Callable[[], None]) -> Iterator[None]:
+    """While active, `note` is told where what is computed of a value in floating point no longer depends on it.
+
+    sympy computes with real numbers, where ``v * 0`` is 0 and ``v != v`` never holds; a value may be NaN or infinite.
+    """
+    from torch.fx.experimental.sym_node import SymNode
+
+    def watcher(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def method(self: Any, other: Any) -> Any:
+            made = plain(self, other)
+            before = _values_in(self) | _values_in(other)
+            if before and not before <= _values_in(made):
+                note()
+            return made
+
+        return method
+
+    def answers(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def method(self: Any, *args: Any) -> Any:
+            answer = plain(self, *args)
+            values = _values_in(self)
+            if values and values.isdisjoint(self.shape_env.deferred_runtime_asserts):  # else the model has checked it
+                note()
+            return answer
+
+        return method
+
+    with ExitStack() as stack:
+        for name in _ARITHMETIC:
+            stack.enter_context(_with_method(SymNode, f"_{name}", watcher(getattr(SymNode, f"_{name}"))))
+        stack.enter_context(_with_method(SymNode, "guard_bool", answers(SymNode.guard_bool)))
+        yield
+
+
+def _values_in(node: Any) -> set[Any]:
+    """The symbols of a number's expression that stand for values in floating point."""
+    from torch.utils._sympy.symbol import SymT, symbol_is_type
+
+    symbols = getattr(getattr(node, "expr", None), "free_symbols", ())
+    return {symbol for symbol in symbols if symbol_is_type(symbol, SymT.UNBACKED_FLOAT)}

@@ -46,7 +46,7 @@ _ATTRIBUTES = frozenset(
     {"item", "tolist", "unbind", "split", "chunk", "numel", "new_tensor", "floor", "ceil", "trunc"}
     | {"sqrt", "log", "log2", "exp", "sin", "cos", "tanh", "isclose", "prod", "round"}
     | {"maximum", "minimum", "log10", "fmod", "pow", "hypot", "copysign", "view", "reshape", "expand"}
-    | {"repeat"}
+    | {"repeat", "isnan", "isinf", "isfinite"}
 )
 """Methods that have a stand-in, and those whose name a function with a stand-in has, too."""
 

@@ -39,7 +39,10 @@ class Margin:
     """How far a condition is from its other answer."""
 
     value: Tensor | float
-    """Positive where the answer is yes, negative where it is no; of an equality 0 where it is yes."""
+    """Positive where the answer is yes, negative where it is no; of an equality 0 where it is yes.
+
+    Infinite where only one side is infinite, or one is NaN.
+    """
     slope: Tensor | float
     """The same, or of an equality the difference of its two sides: it changes its sign where the answer changes."""
     scale: float
@@ -49,7 +52,9 @@ class Margin:
     def is_near(self) -> bool:
         """Whether a rounding may change the answer."""
         distance = abs(float(self.value))
-        return 0 < distance <= NEAR * self.scale and not _is_whole(float(self.value), self.scale)
+        if not 0 < distance < math.inf:
+            return False
+        return distance <= NEAR * self.scale and not _is_whole(distance, self.scale)
 
 
 NEAR = 1e-4
@@ -167,7 +172,7 @@ class AnswerLog(TorchFunctionMode):
         self._rounds[key] = self._rounds.get(key, 0) + goes_on
 
     def _note_number(self, value: Any) -> None:
-        if isinstance(value, (int, float)) and math.isfinite(value):
+        if isinstance(value, (int, float)) and math.isfinite(_as_float(value)):
             self.numbers[float(value)] = None
 
 
@@ -234,18 +239,41 @@ def _present_frame() -> types.FrameType:
 
 
 def _compare(log: AnswerLog, symbol: str, left: Any, right: Any) -> Margin | None:
-    sides = [side if isinstance(side, Tensor) else float(side) for side in (left, right)]
+    sides = [side if isinstance(side, Tensor) else _as_float(side) for side in (left, right)]
     if any(isinstance(side, Tensor) and (not side.numel() or side.is_complex()) for side in sides):
         return None
     x, y = (side.to(torch.float64) if isinstance(side, Tensor) else side for side in sides)
-    slope: Tensor | float = (x - y) * _SIGNS[symbol]
-    distance: Any = abs(slope)
+    slope: Any = _difference(x, y) * _SIGNS[symbol]
+    distance = abs(slope)
     value = -distance if symbol == "==" else distance if symbol == "!=" else slope
-    return Margin(value, slope, max(map(_magnitude, (x, y))))
+    beside_nan = math.inf if symbol == "!=" else -math.inf
+    return Margin(_where(value != value, beside_nan, value), slope, max(map(_magnitude, (x, y))))
+
+
+def _difference(x: Any, y: Any) -> Any:
+    """``x - y``, of equal infinities too."""
+    return _where(x == y, 0.0, x - y)
+
+
+def _where(condition: Any, one: float, other: Any) -> Any:
+    if isinstance(condition, Tensor):
+        return torch.where(condition, one, other)
+    return one if condition else other
 
 
 def _magnitude(side: Tensor | float) -> float:
-    return float(side.detach().abs().max()) if isinstance(side, Tensor) else abs(side)
+    """The largest finite magnitude: how far apart the numbers are that a rounding yields."""
+    if isinstance(side, Tensor):
+        return float(side.detach().abs().nan_to_num(nan=0.0, posinf=0.0).max())
+    return abs(side) if math.isfinite(side) else 0.0
+
+
+def _as_float(number: Any) -> float:
+    """A number of Python in float64; one that is too large for it is infinite."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def _is_whole(distance: float, scale: float) -> bool:

@@ -443,6 +443,15 @@ def _isclose(session: Session, function: Any, a: Any, b: Any, **kwargs: Any) -> 
     return ((near & (most.abs() != math.inf)) | (one == other)).reshape(())
 
 
+def _of_one_number(test: Callable[[Tensor], Tensor]) -> Callable[..., Any]:
+    """A question about a number, as a boolean tensor of shape ()."""
+
+    def stand_in(session: Session, function: Any, number: Any) -> Any:
+        return test(as_tensor(number)).reshape(()) if session.varies(number) else function(number)
+
+    return stand_in
+
+
 def _quantifier(decisive: bool) -> Callable[..., Any]:
     def stand_in(session: Session, function: Any, values: Iterable[Any]) -> Any:
         result: Any = not decisive
@@ -505,6 +514,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     builtins.map: _map,
     builtins.divmod: _divmod,
     math.isclose: _isclose,
+    **{getattr(math, name): _of_one_number(getattr(torch, name)) for name in ("isnan", "isinf", "isfinite")},
     builtins.min: _extreme(False),
     builtins.max: _extreme(True),
     builtins.any: _quantifier(True),

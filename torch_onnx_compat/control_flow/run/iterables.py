@@ -17,6 +17,7 @@ from torch_onnx_compat.control_flow.run.number_kinds import SYMBOLS
 from torch_onnx_compat.control_flow.run.pieces import Pieces
 from torch_onnx_compat.control_flow.run.refusal import refusal
 from torch_onnx_compat.control_flow.run.session import Session, as_tensor, current
+from torch_onnx_compat.tracing import is_tracing, without_tracing
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,8 +144,18 @@ def as_counted_items(session: Session, value: Any) -> CountedItems | None:
             return CountedItems(value.count_items(), value.at, one_by_one=True)
         return as_counted_items(session, value.stacked())
     if isinstance(value, Tensor) and value.dim() and session.is_dynamic(value.shape[0]):
-        return CountedItems(value.shape[0], lambda number: value[number])
+        items = _with_an_item(value)
+        return CountedItems(value.shape[0], lambda number: items[number])
     return None
+
+
+def _with_an_item(value: Tensor) -> Tensor:
+    """A tensor in which there is an item for a trace to read: of none, another one behind them, which no file reads."""
+    if not is_tracing():
+        return value
+    with without_tracing():
+        is_empty = not len(value)
+    return torch.cat([value, value.new_zeros(1, *value.shape[1:])]) if is_empty else value
 
 
 def listed(*parts: tuple[bool, Any]) -> Any:
