@@ -134,7 +134,13 @@ def _export(job: ExportJob) -> ExportedGraph:
     internals.cast_outputs(converted.model, types)
     has_selections = any(map(expressions.data_symbols, program.range_constraints))
     return ExportedGraph(
-        converted.model, captured.notes, renamed_axes=axes, assumed=assumed, has_selections=has_selections
+        converted.model,
+        captured.notes,
+        renamed_axes=axes,
+        assumed=assumed,
+        asked_places=captured.asked_places,
+        kind_places=captured.kind_places,
+        has_selections=has_selections,
     )
 
 

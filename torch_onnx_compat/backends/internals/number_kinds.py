@@ -19,21 +19,31 @@ from torch_onnx_compat.backends.internals.symbolic import PLAIN_KINDS
 from torch_onnx_compat.errors import CompatError
 
 
+def kind_of_symbol(value: Any) -> type | None:
+    """What eager torch has in the place of a symbolic number: int, float or bool; None for anything else."""
+    return PLAIN_KINDS.get(type(value))
+
+
 @contextmanager
-def told_as_numbers(modules: Iterable[str], is_told: Callable[[Any], bool] = lambda number: True) -> Iterator[None]:
+def told_as_numbers(
+    modules: Iterable[str],
+    is_told: Callable[[Any], bool] = lambda number: True,
+    kind_of: Callable[[Any], type | None] = kind_of_symbol,
+) -> Iterator[None]:
     """While active, a model that asks whether a symbolic number is an int, or a float, is told so as in eager torch.
 
     Args:
-        modules: The Python modules whose code is told so; torch itself has to tell the two apart.
-        is_told: Of which symbolic numbers.
+        modules: The Python modules whose code is told so; torch itself has to tell the two apart. numpy's are, too.
+        is_told: Of which symbolic numbers; asked where a number's answer is another one than the symbol's.
+        kind_of: The type of the number that a value stands for; None if it stands for none.
     """
 
     def number_of(value: Any) -> type | None:
-        number = PLAIN_KINDS.get(type(value))
+        number = kind_of(value)
         return number if number is not None and is_told(value) else None
 
-    told = {"isinstance": _is_instance(number_of), "type": _type(number_of)}
-    found = (sys.modules.get(name) for name in modules)
+    told = {"isinstance": _is_instance(kind_of, is_told), "type": _type(number_of)}
+    found = (sys.modules.get(name) for name in (*modules, *_NUMPYS))
     scopes = [vars(module) for module in found if isinstance(module, types.ModuleType)]
     of_model = frozenset(map(id, scopes))
     # A run without numbers may be made while a model is captured, and has its own answers.
@@ -54,6 +64,10 @@ def told_as_numbers(modules: Iterable[str], is_told: Callable[[Any], bool] = lam
                 scope.pop(name, None)
             else:
                 scope[name] = before
+
+
+_NUMPYS = ("numpy._core.numeric", "numpy.core.numeric")
+"""Where ``numpy.isscalar`` is, from numpy 2 on and before."""
 
 
 def pythons_own(function: Any) -> Any:
@@ -127,15 +141,15 @@ _READS_CLASS = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "MATCH_CLASS"
 """What reads ``__class__`` for a statement; `isinstance` in C reads it for whoever calls that."""
 
 
-def _is_instance(number_of: Callable[[Any], type | None]) -> Callable[[Any, Any], bool]:
-    """`isinstance`, for a model whose symbolic numbers are numbers."""
+def _is_instance(kind_of: Callable[[Any], type | None], is_told: Callable[[Any], bool]) -> Callable[[Any, Any], bool]:
+    """`isinstance`, for a model whose symbolic numbers are numbers: they are of none of torch's classes, either."""
 
     def is_instance(value: Any, kind: Any) -> bool:
-        number = number_of(value)
-        if isinstance(value, kind) or number is None:
-            return isinstance(value, kind)
-        kinds = kind if type(kind) is tuple else (kind,)
-        return any(isinstance(one, type) and issubclass(number, one) for one in kinds)
+        own = isinstance(value, kind)
+        number = kind_of(value)
+        if number is None or isinstance(number(), kind) == own:
+            return own
+        return not own if is_told(value) else own
 
     vars(is_instance)[_OWN] = isinstance
     return is_instance
