@@ -283,6 +283,7 @@ class Candidates:
             custom_opsets=self._exporters.custom_opsets,
             allow_baked=self._patch.allow_baked,
             decides=decides if DECISIONS in plan.armed and not self._is_proven else None,
+            is_proven=self._is_proven,
             options=self._exporters.options,
             accepts=self._observation.accepts,
             handlers=self._prepared.reach.handlers,

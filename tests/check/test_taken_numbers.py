@@ -89,8 +89,19 @@ def test_what_the_file_computes_is_exported(name, exporter):
     assert export(ARE_RIGHT[name], exporter)
 
 
-@pytest.mark.parametrize("function", [with_handler, lambda x: x * 2 if hasattr(x.shape[0], "real") else x])
-def test_attributes_of_numbers_through_torchscript(function):
+OF_TENSORS = {
+    "an error that nobody raises": with_handler,
+    "an attribute of numbers": lambda x: x * 2 if hasattr(x.shape[0], "bit_count") and x.shape[0] > 50 else x,
+    "an attribute of tensors": lambda x: (
+        x * 2 if not hasattr(x.shape[0], "item") and x.shape[0].bit_length() > 5 else x
+    ),
+    "is_tensor": lambda x: x * 2 if not torch.is_tensor(x.shape[0]) and x.shape[0].bit_length() > 5 else x,
+}
+
+
+@pytest.mark.parametrize("name", OF_TENSORS)
+def test_a_size_is_no_tensor_to_the_code_that_asks(name):
+    function = OF_TENSORS[name]
     assert export(function, "torchscript")
 
 
@@ -120,3 +131,10 @@ def test_the_caller_may_accept_the_examples_number():
     place = str(error.value).partition("allow_baked=['")[2].partition("'")[0]
     options = {"dynamic": {"x": {0: "n"}}, "exporter": "dynamo", "allow_baked": [place]}
     assert export_compat(Calls(function).eval(), torch.randn(4, 3), **options).model_bytes
+
+
+@pytest.mark.parametrize("name", ["item of a tuple", "item of a text", "numpy's int", "length of a list"])
+def test_no_file_without_a_proof_holds_it(name, exporter):
+    model, options = Calls(MAY_BE_REFUSED[name]).eval(), {"dynamic": {"x": {0: "n"}}, "exporter": exporter}
+    with pytest.raises(CompatError, match=r"would freeze|captured for sizes up to"):
+        export_compat(model, torch.randn(4, 3), verify=False, **options)

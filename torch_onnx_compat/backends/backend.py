@@ -87,6 +87,8 @@ class ExportJob:
     decides: Callable[[ExportJob], bool] | None = None
     """Whether the model takes a Python decision that may vary; costs two traces. None if decisions are rewritten, or if
     the proof tries both sides of every decision."""
+    is_proven: bool = True
+    """Whether the file is compared with the model."""
     asking_places: Callable[[], frozenset[str] | None] | None = None
     """The original's statements that ask something of a dynamic size; gives None if others may do, too. None if asking
     it would cost more than a trace."""
