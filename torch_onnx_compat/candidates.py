@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import ExportFailed, ExportJob
-from torch_onnx_compat.backends.backend import FixedAxis, FrozenDecision
+from torch_onnx_compat.backends.backend import FixedAxis, FrozenDecision, FrozenNumber
 from torch_onnx_compat.backends.custom_operators import run_functions
 from torch_onnx_compat.catalogue.entry import Exporter
 from torch_onnx_compat.catalogue.registry import DEFAULT
@@ -250,7 +250,7 @@ class Candidates:
         wrong_at: list[Inputs] = []
         error, report = first, first
         for number in range(ATTEMPTS):
-            if isinstance(error, VerificationError) and error.inputs is not None:
+            if isinstance(error, (VerificationError, FrozenNumber)) and error.inputs is not None:
                 if number and wrong_at and error.inputs.sizes() == job.inputs.sizes():
                     break  # traces at these sizes were made, and have shown all that they show
                 if any(inputs.sizes() == error.inputs.sizes() for inputs in wrong_at):
@@ -266,7 +266,7 @@ class Candidates:
             yield Candidate(rewritten.job, rewritten, others)
             error = self._last
             report = rewritten.error_to_report(first, error)
-            if self._is_accepted or not (wrong_at or isinstance(error, VerificationError)):
+            if self._is_accepted or not (wrong_at or isinstance(error, (VerificationError, FrozenNumber))):
                 break
         return report
 
@@ -339,6 +339,7 @@ class Candidates:
             custom_opsets=self._exporters.custom_opsets,
             allow_baked=self._patch.allow_baked,
             decides=decides if DECISIONS in plan.armed and not self._is_proven else None,
+            is_proven=self._is_proven,
             options=self._exporters.options,
             accepts=self._observation.accepts,
             handlers=self._prepared.reach.handlers,

@@ -24,6 +24,9 @@ CALLS = (
     *("math.floor({a} / {p})", "round({a} / {p})", "int({a} * 0.7)", "({a}) ** 2", "({a} if {c} else {b})"),
     *("sum([{a}, {b}])", "sum(k for k in range(4) if {p} >> k & 1)", "len([k for k in range(3) if k < {p} % 3])"),
     *("({a}, {b})[{c}]", "[{a}, {b}][-1]", "({c}) * {a}", "int({c})"),
+    *("(2, 2, 2, 5)[({a}) % 4]", "'aab'.find('aab'[({a}) % 3])", "len(range(({a}) % 5))"),
+    *("(({a}).bit_length() if isinstance({a}, int) else 3)", "(1 if isinstance({a}, torch.SymInt) else {b})"),
+    *("({a} if hasattr({a}, 'bit_length') else 3)", "(3 if torch.is_tensor({a}) else {b})"),
 )
 TESTS = (
     *("{a} == {b}", "{a} != {b}", "{a} < {b}", "{a} >= {b}", "{a} & 1", "{a} & ({a} - 1) == 0", "not {a} % {p}"),

@@ -81,3 +81,33 @@ def test_a_number_in_the_code_that_is_no_int64():
 )
 def test_an_equation_leaves_one_size(expression, size, axis):
     assert sides(expression, h=size).fixed_axis == axis
+
+
+@pytest.mark.parametrize(
+    ("expression", "numbers"),
+    [
+        (Mod(h, 4), {1, 2, 3}),
+        (Mod(h * w, 3), {1, 2}),
+        (sympy.Min(h, 5), {1, 2, 3, 4}),
+        (Mod(h, 4) - Mod(w, 2), {-1, 1, 2, 3}),
+        (FloorDiv(h, 8), None),
+        (Mod(h, 99), None),
+        (Mod(h, w), None),
+    ],
+)
+def test_each_of_few_numbers_is_found(expression, numbers):
+    question = sides(expression, "number")
+    found = question.each
+    assert (found if found is None else set(found)) == numbers
+    assert all(question.answer(sizes) == number for number, those in (found or {}).items() for sizes in those)
+
+
+def test_a_bound_leaves_few_numbers():
+    assert set(sides(FloorDiv(h, 100), "number", bounds={"h": (1, 399)}).each) == {1, 2, 3}
+
+
+def test_a_power_of_too_many_digits_is_not_computed():
+    """The ladder has the constant, and its own power of two would be a number of a million million digits."""
+    found = list(sides(sympy.Eq(2**h, 2**40)).others())
+    assert found
+    assert all(sizes["h"] == 40 for sizes in found)

@@ -38,6 +38,18 @@ class TooLarge(ExportFailed):
     """What the file computes where a question of the model has another answer is too large to try."""
 
 
+class FrozenNumber(ExportFailed):
+    """A file may hold what Python makes of a size at the example.
+
+    Attributes:
+        inputs: Others, at which the number is another one; None where nobody knows such.
+    """
+
+    def __init__(self, message: str, inputs: Inputs | None) -> None:
+        super().__init__(message)
+        self.inputs = inputs
+
+
 class FixedAxis(ExportFailed):
     """A capture has one size only of an axis that was declared dynamic.
 
@@ -75,6 +87,8 @@ class ExportJob:
     decides: Callable[[ExportJob], bool] | None = None
     """Whether the model takes a Python decision that may vary; costs two traces. None if decisions are rewritten, or if
     the proof tries both sides of every decision."""
+    is_proven: bool = True
+    """Whether the file is compared with the model."""
     asking_places: Callable[[], frozenset[str] | None] | None = None
     """The original's statements that ask something of a dynamic size; gives None if others may do, too. None if asking
     it would cost more than a trace."""
@@ -102,6 +116,10 @@ class ExportedGraph:
     """Places of Python decisions that the file does not take, as no value of an input has a say in them."""
     table_places: frozenset[str] = frozenset()
     """Places where sizes are looked up among numbers: a run without values tells which of these they may be."""
+    asked_places: frozenset[str] | None = None
+    """Places where the exporter met code that makes a plain number, or a text, of a size; None if nobody looked."""
+    kind_places: frozenset[str] = frozenset()
+    """Places of code that asked what kind of value a size is, and heard other than in eager torch."""
     has_selections: bool = False
     """Whether some of these hang on a tensor of which values may decide the size."""
     left_alone: frozenset[str] = frozenset()

@@ -6,7 +6,7 @@ import ast
 import inspect
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +26,7 @@ from torch_onnx_compat.backends.internals.number_kinds import told_as_numbers
 from torch_onnx_compat.backends.internals.numbers import complete_numbers, unchecked_powers
 from torch_onnx_compat.backends.promotion import Promotion
 from torch_onnx_compat.backends.scalar_tensors import ScalarTensors
+from torch_onnx_compat.backends.trace_numbers import note_kind
 from torch_onnx_compat.caller.undo import undo_capture
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.handlers import CaughtErrors
@@ -39,11 +40,17 @@ class Capture:
 
     program: torch.export.ExportedProgram
     floats: list[tuple[Any, str]] = field(default_factory=list)
-    """Numbers made of sizes that it holds as the example's, with the places that ask for them."""
+    """Fractions made of sizes that it holds as the example's, with the places that ask for them."""
+    asked_places: frozenset[str] = frozenset()
+    """The model's statements that make a plain number, or a text, of a size."""
+    kind_places: frozenset[str] = frozenset()
+    """Those that asked what kind of value a size is, and heard other than in eager torch."""
     assumed: tuple[Question, ...] = ()
     opaque_conditions: tuple[str, ...] = ()
     """Conditions on sizes that it assumes, as torch writes them, which are more than arithmetic."""
     notes: list[str] = field(default_factory=list)
+    sizes: dict[Any, Any] = field(default_factory=dict)
+    """Sizes that symbols stand for which the program does not have: those of a capture below autograd."""
 
 
 def capture(job: ExportJob) -> Capture:
@@ -55,7 +62,8 @@ def capture(job: ExportJob) -> Capture:
     log, errors = CaptureLog(), CaughtErrors(job.handlers)
     texts, numbers = number_watchers.watch_texts(log.note_text), number_watchers.watch_plain_numbers(log.note_number)
     keys = number_watchers.hashes(is_for_a_cache)
-    kinds = told_as_numbers(job.python_modules, symbolic.is_of_data)
+    asked: dict[str, None] = {}
+    kinds = told_as_numbers(job.python_modules, lambda size: symbolic.is_of_data(size) or note_kind(asked, size))
     lost = number_watchers.watch_lost_values(log.note_lost)
     arithmetic = complete_numbers(), unchecked_powers()
     watchers = texts, numbers, lost, kinds, keys
@@ -93,8 +101,29 @@ def capture(job: ExportJob) -> Capture:
         )
     made.floats += log.floats
     assumed, made.opaque_conditions = _assumptions(job, made.program)
-    made.assumed += assumed
+    made.assumed += (*assumed, *_constants(job, made, log.whole))
+    made.asked_places, made.kind_places = frozenset(log.asked_places), frozenset(asked)
     return made
+
+
+def _constants(job: ExportJob, made: Capture, whole: Collection[tuple[Any, Any, str]]) -> Iterator[Question]:
+    """The whole numbers made of sizes that the program holds as the example's.
+
+    That such a number is what it was is a condition, too; but code takes each number for another thing, as the index of
+    a tuple, so a size or two at which the condition does not hold tell nothing of the others.
+    """
+    sizes, environment = dict(made.sizes), None
+    for value, axes in zip(internals.input_values(made.program), job.inputs.axes, strict=True):
+        for dim, axis in axes.items():
+            size = value.shape[dim] if isinstance(value, Tensor) else None
+            if isinstance(size, torch.SymInt):
+                sizes[size.node.expr] = axis.size({root: _symbol(root) for root in axis.roots})
+                environment = size.node.shape_env
+    for expression, number, place in whole:
+        known = expression if environment is None else environment.replace(expression)
+        named = known.xreplace(sizes)
+        if known.free_symbols <= set(sizes) and named.free_symbols:
+            yield Question("constant", named, number, place)
 
 
 def _run_export(job: ExportJob, log: CaptureLog, errors: CaughtErrors) -> Capture:
@@ -137,7 +166,7 @@ def _capture_derivatives(
     assumed = dict.fromkeys(condition.xreplace(sizes) for condition in found.conditions)
     questions = (Question("condition", c, True, "torch.export") for c in assumed if c not in (True, False))
     note = "the model differentiates as it runs; the file holds the operators of the backward pass."
-    return Capture(run(found.module), assumed=tuple(questions), notes=[note])
+    return Capture(run(found.module), assumed=tuple(questions), notes=[note], sizes=sizes)
 
 
 def _with_parameters(subject: Subject, names: list[str]) -> Subject:

@@ -24,7 +24,7 @@ from torch_onnx_compat.backends.checks import (
 )
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
 from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values
-from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.backends.internals import expressions, symbolic
 from torch_onnx_compat.backends.messages import is_message
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.places import is_user_file, short
@@ -69,7 +69,11 @@ class CaptureLog(TorchFunctionMode):
         self.lost: dict[str, None] = {}
         """Places where what is computed of a value is taken to be the same for all values."""
         self.floats: dict[tuple[Any, str], None] = {}
-        """Numbers made of sizes that the program holds as the example's, and the places of the model's code."""
+        """Fractions made of sizes that the program holds as the example's, and the places of the model's code."""
+        self.whole: dict[tuple[Any, Any, str], None] = {}
+        """Whole numbers of sizes of which Python makes plain ones, what these are, and the places."""
+        self.asked_places: set[str] = set()
+        """Places of the model's code that make a plain number, or a text, of a size."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -116,6 +120,8 @@ class CaptureLog(TorchFunctionMode):
             return None  # torch's own, for a log or an error
         callers = [Place.of(frame) for frame in outside if is_user_file(frame.f_code.co_filename)]
         is_size = number is not None and not symbolic.is_of_data(number)
+        if number is not None:
+            self.asked_places.add(short(callers[0].filename, callers[0].line))
         is_told = is_message(callers[0])
         if is_told and (is_size or not any(map(is_caught, callers))):
             return _UNKNOWN
@@ -131,16 +137,20 @@ class CaptureLog(TorchFunctionMode):
         if caller is not None and not is_guard(Place.of(caller)):
             self.lost[short(caller.f_code.co_filename, caller.f_lineno)] = None
 
-    def note_number(self, kind: type, expression: Any) -> bool:
+    def note_number(self, kind: type, expression: Any, number: Any) -> bool:
         """Notes that a number made of sizes becomes the example's; says whether it is only told."""
         caller = next((f for f in frames_of_model() if is_user_file(f.f_code.co_filename)), None)
         if caller is None:
             return False
+        place = short(caller.f_code.co_filename, caller.f_lineno)
+        self.asked_places.add(place)
         asking = next(_outside_of_texts(), None)
         if asking is caller and is_message(Place.of(caller)) and not is_caught_on_stack(frames_of_model()):
             return True
         if kind is float:
-            self.floats[expression, short(caller.f_code.co_filename, caller.f_lineno)] = None
+            self.floats[expression, place] = None
+        elif symbolic.is_asked_by_python(frames_of_model()) and not expressions.data_symbols(expression):
+            self.whole[expression, number, place] = None
         return False
 
 

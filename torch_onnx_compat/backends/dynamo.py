@@ -95,6 +95,7 @@ def _export(job: ExportJob) -> ExportedGraph:
         axes = _reject_specialised(job, program, captured.notes)
         _reject_frozen(job, floats, axes)
         assumed = captured.assumed
+        _reject_constants(job, assumed)
         conditions = [*(str(question.expression) for question in assumed), *captured.opaque_conditions]
         if conditions and job.decides is not None and job.decides(job):
             raise ExportFailed(
@@ -134,7 +135,13 @@ def _export(job: ExportJob) -> ExportedGraph:
     internals.cast_outputs(converted.model, types)
     has_selections = any(map(expressions.data_symbols, program.range_constraints))
     return ExportedGraph(
-        converted.model, captured.notes, renamed_axes=axes, assumed=assumed, has_selections=has_selections
+        converted.model,
+        captured.notes,
+        renamed_axes=axes,
+        assumed=assumed,
+        asked_places=captured.asked_places,
+        kind_places=captured.kind_places,
+        has_selections=has_selections,
     )
 
 
@@ -207,4 +214,16 @@ def _reject_frozen(job: ExportJob, floats: list[tuple[Any, str]], axes: dict[str
         raise ExportFailed(
             f"dynamo would freeze {named} at its value for the example: {place}. Compute with tensors what this number "
             f"is used for, or accept it with allow_baked=[{place!r}]."
+        )
+
+
+def _reject_constants(job: ExportJob, assumed: Sequence[Question]) -> None:
+    """Raises for a whole number of Python's that the program holds as the example's, where no proof tries others."""
+    sizes, bounds = job.inputs.sizes(), job.inputs.bounds()
+    constants = (q for q in assumed if q.kind == "constant" and q.place not in job.allow_baked and not job.is_proven)
+    frozen = next((question for question in constants if not Sides(question, sizes, bounds).is_proven), None)
+    if frozen is not None:
+        raise ExportFailed(
+            f"dynamo would freeze {frozen.expression} at its value for the example: {frozen.place}. Compute with "
+            f"tensors what this number is used for, or accept it with allow_baked=[{frozen.place!r}]."
         )

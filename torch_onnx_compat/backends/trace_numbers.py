@@ -14,6 +14,8 @@ from torch import Tensor
 
 from torch_onnx_compat.backends.internals.number_kinds import attribute_of_number
 from torch_onnx_compat.backends.internals.numbers import DIVMOD
+from torch_onnx_compat.places import is_user_file, short
+from torch_onnx_compat.stack import frames_of_model
 from torch_onnx_compat.tracing import below_function_modes, constant, is_tracing, recorded_value
 
 _NAMES = (
@@ -46,6 +48,24 @@ def is_number(x: Any) -> bool:
         else:
             return False
     return has_size
+
+
+def kind_of_number(x: Any) -> type | None:
+    """What eager torch has in the place of a traced size, or of what is computed of sizes; None for anything else."""
+    if not is_number(x):
+        return None
+    return bool if x.dtype == torch.bool else float if x.is_floating_point() else int
+
+
+def note_kind(found: dict[str, None], size: Any) -> bool:
+    """Notes the model's statement that asks what kind of value a size is; says that it is not told.
+
+    Code often asks to spare a trace its checks.
+    """
+    caller = next((f for f in frames_of_model() if is_user_file(f.f_code.co_filename)), None)
+    if caller is not None:
+        found[short(caller.f_code.co_filename, caller.f_lineno)] = None
+    return False
 
 
 def is_settled(tensor: Tensor) -> bool:

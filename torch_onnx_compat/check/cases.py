@@ -143,7 +143,7 @@ class Cases:
         """
         self._further, self._exported = further, exported
         self.baked_places, self.is_strict = baked_places, is_strict
-        self._unasked = Unasked(exported, baked_places, decisions or {})
+        self._unasked = Unasked(exported, baked_places, decisions or {}, self._inputs)
         self._on_values, self._is_searched = on_values, False
         self.notes.clear()
 

@@ -9,14 +9,15 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from torch_onnx_compat.check.frontier import Frontier, Rank
 from torch_onnx_compat.inputs.inputs import Inputs, is_within
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.rounding import sides_of
-from torch_onnx_compat.questions.search import Sides, Sizes
+from torch_onnx_compat.questions.search import MOST_NUMBERS, Sides, Sizes
 
 AFFORDABLE_S = 15.0
 """Seconds that eager torch may need for one case, reckoned by the square of its growth."""
@@ -67,8 +68,13 @@ LADDER = (1, 2, 3, 5, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 
 TOO_LARGE = "too large to try"
 
+CHOSEN = "the caller chose the sizes"
+
 ROUNDED = 16
 """Sizes at most that are tried for the roundings of some axes at one place, however many runs compute them there."""
+
+FEW_NUMBERS = 8
+"""Numbers at most that a question of Python's may have for answers, if each of them is tried."""
 
 REFUSED = 6
 """Sizes on the other side of a question that the model may refuse before it counts as its own check."""
@@ -84,6 +90,10 @@ class Verdict:
     detail: str = ""
     too_large: Sizes | None = None
     """Sizes on the other side that cost too much, if nothing there costs less."""
+    other: Sizes | None = None
+    """Sizes on the other side at which the file was right."""
+    is_each_tried: bool = False
+    """Whether it is about a number of few values, and the file was right at each of them that the model takes."""
 
 
 @dataclass(frozen=True)
@@ -165,7 +175,7 @@ class SizeTrials:
         full = {**self._example, **sizes}
         self.frontier.add(full, self._rank(question, full))
         self._asked_at.add(self._key(sizes))
-        if question.kind == "number":
+        if question.is_number or question.kind == "number":
             self._keep_two((question.expression, question.place), full)
 
     def _rank(self, question: Question, sizes: Sizes) -> Rank:
@@ -251,11 +261,41 @@ class SizeTrials:
         path = before if on_the_way else ()
         if not self._has_both(sides, path):
             yield from self._across(sides, verdict, path, sorted(on_the_way or others, key=self._is_degenerate))
+        yield from self._further(sides, verdict, on_the_way or others, path)
+
+    def _further(
+        self, sides: Sides, verdict: Verdict, others: Sequence[Sizes], path: Sequence[Sides]
+    ) -> Iterator[Trial]:
+        """Sizes at which a file may be wrong that is right at one on the other side."""
         if not (sides.question.chooses_kernel and sides.question.is_equality):
-            yield from self._farther(sides, on_the_way or others)
+            yield from self._farther(sides, others)
         if sides.question.is_equality and not sides.question.operator:
             yield from self._uneven(sides, path)
+        if sides.question.is_number:
+            verdict.is_each_tried = yield from self._each(sides)
         yield from self._of_name(sides)
+
+    def _each(self, sides: Sides) -> Generator[Trial, None, bool]:
+        """Sizes for each value of a number, if it has few; returns whether each was tried that the model takes.
+
+        ``n % 4`` may be the index of a tuple of which two items are alike.
+        """
+        most = MOST_NUMBERS if sides.question.kind == "constant" else FEW_NUMBERS
+        if sides.each is None or len(sides.each) >= most:
+            return False
+        is_affordable = True
+        for number, found in sides.each.items():
+            for sizes in sorted(found, key=self._is_degenerate)[:REFUSED]:
+                if self._has_number(sides, number):
+                    break
+                is_affordable = is_affordable and not self._obstacle(sizes, sides.question)
+                if is_affordable and self._key(sizes) not in self._refused:
+                    yield Trial(sizes, sides.question)
+        return is_affordable
+
+    def _has_number(self, sides: Sides, number: Any) -> bool:
+        """Whether the file was right where a number has this value, other than at axes of one cell."""
+        return any(sides.answer(sizes) == number for sizes in self.legal_sizes if not self._is_degenerate(sizes))
 
     def _of_name(self, sides: Sides) -> Iterator[Trial]:
         """Sizes that some rounding, or a number in the code, makes special."""
@@ -380,13 +420,13 @@ class SizeTrials:
     def _obstacle(self, sizes: Sizes, question: Question) -> str:
         """Why sizes are not tried; empty if they may be."""
         if any(name in self.axes_of_caller and sizes[name] != size for name, size in self._example.items()):
-            return "the caller chose the sizes"
+            return CHOSEN
         return "" if self._is_affordable(sizes, question) else TOO_LARGE
 
     def _judge(self, sides: Sides, verdict: Verdict) -> None:
         others = [sizes for sizes in self.legal_sizes if sides.is_other(sizes)]
         if others:
-            verdict.outcome = "both sides"
+            verdict.outcome, verdict.other = "both sides", others[0]
             if sides.question.is_asked and self._asked_at.isdisjoint(map(self._key, others)):
                 # The file was right there before the question was known; what the model asks there is not known yet.
                 self.accept(min(others, key=self._is_degenerate), sides.question)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from torch_onnx_compat.backends.backend import ExportedGraph, TooLarge, frozen_error
-from torch_onnx_compat.check.sizes import TOO_LARGE, SizeTrials, Verdict
+from torch_onnx_compat.backends.backend import ExportedGraph, FrozenNumber, TooLarge, frozen_error
+from torch_onnx_compat.check.sizes import CHOSEN, TOO_LARGE, SizeTrials, Verdict
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.questions.log import SymbolicRun
 from torch_onnx_compat.questions.question import Question
@@ -25,6 +25,8 @@ class Unasked:
     """Places of questions that the caller lets the file answer as the example does."""
     decisions: Mapping[str, str] = field(default_factory=dict)
     """Decisions that the file takes, by place, and how each is written: masked, Loop ..."""
+    inputs: Inputs | None = None
+    """The example."""
 
     def check_run(self, run: SymbolicRun) -> None:
         """Raises if the file may hold as a constant what the model decides: by values, or by what it looks up.
@@ -75,9 +77,38 @@ class Unasked:
         question = verdict.question
         if verdict.outcome in ("one side", TOO_LARGE) and question.place in self._table_places:
             raise frozen_error(f"{question}, which no case of the proof answers", question.place, of_values=False)
+        if question.is_taken and verdict.outcome not in ("proven", "the model's own check"):
+            self._check_taken(verdict)
         is_known = question in self.assumed or question.chooses_kernel or not question.is_asked
         if verdict.outcome == TOO_LARGE and not is_known and not self._is_further_round(question, verdicts):
             raise self._too_large(verdict)
+
+    def _check_taken(self, verdict: Verdict) -> None:
+        """Raises for what Python makes of a size, if the file holds it, or its exporter never came to make it.
+
+        Where each number that there is was tried, the file was right at all of them.
+        """
+        question = verdict.question
+        is_constant = question.kind == "constant"
+        if verdict.is_each_tried or verdict.detail == CHOSEN or not (is_constant or self._is_missed(question)):
+            return
+        what = "The file would hold the example's number"
+        if not is_constant and self.exported is not None:
+            asking = min(self.exported.kind_places)
+            what = f"The exporter does not: there a size is no number for code that asks for its type, as {asking} does"
+        other = None if self.inputs is None or verdict.other is None else self.inputs.at_sizes(verdict.other)
+        raise FrozenNumber(
+            f"{question}. {what}. Compute what hangs on it with tensors, or accept it with "
+            f"allow_baked=[{question.place!r}].",
+            other,
+        )
+
+    def _is_missed(self, question: Question) -> bool:
+        """Whether the model makes something of a size, and the exporter, which had told it no number, did not."""
+        exported = self.exported
+        if exported is None or exported.asked_places is None or not exported.kind_places:
+            return False
+        return question.place not in exported.asked_places and question.place not in self.decisions
 
     def _is_further_round(self, question: Question, verdicts: Sequence[Verdict]) -> bool:
         """Whether a loop of the file asks this before a round, and cases ended it before several others."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Kind = Literal["condition", "number", "text", "hash", "rounding", "overflow"]
+Kind = Literal["condition", "number", "constant", "text", "hash", "rounding", "overflow"]
 
 
 @dataclass(frozen=True)
@@ -13,7 +13,8 @@ class Question:
     """Something that is asked of the sizes of the dynamic axes."""
 
     kind: Kind
-    """A condition has the answers yes and no; the others have one for each size. A rounding is no question of Python's:
+    """A condition has the answers yes and no; the others have one for each size. A constant is a number that an
+    exporter's file holds as it is at the example. A rounding is no question of Python's:
     the expression is computed in floating point, which an exporter's file may do in float32. Nor is an overflow: it
     leaves the range of int64, which Python's whole numbers do not have."""
     expression: Any
@@ -38,6 +39,16 @@ class Question:
         return self.kind not in ("rounding", "overflow")
 
     @property
+    def is_number(self) -> bool:
+        """Whether Python makes a plain number of sizes, in the model or while an exporter captures it."""
+        return self.kind in ("number", "constant") and not self.operator
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether Python makes something plain of sizes, of which nobody hears what it does with it."""
+        return self.kind in ("number", "constant", "text", "hash") and not self.operator
+
+    @property
     def is_equality(self) -> bool:
         """Whether it asks if two sizes are equal."""
         return type(self.expression).__name__ in ("Equality", "Unequality")
@@ -54,6 +65,7 @@ class Question:
 _TEXTS = {
     "condition": "asks whether {}",
     "number": "asks for {} as a number",
+    "constant": "makes a plain number of {}",
     "text": "asks for {} as a text",
     "hash": "asks for {} as a key",
     "rounding": "computes {} in floating point",

@@ -58,9 +58,14 @@ class SymbolicRuns:
         return run
 
     def places(self) -> frozenset[str] | None:
-        """The model's statements that ask something of its sizes at the example; None if more may do."""
+        """The model's statements that ask something of its sizes at the example; None if more may do.
+
+        Nobody hears what is asked of a plain number that Python made of a size.
+        """
         run = self.at({})
-        return frozenset(q.place for q in run.questions if q.is_asked) if run.is_complete else None
+        if not run.is_complete or any(question.is_taken for question in run.questions):
+            return None
+        return frozenset(q.place for q in run.questions if q.is_asked)
 
 
 def run_symbolically(

@@ -36,6 +36,12 @@ PROPORTION = 4.0
 MOST_UNEVEN = 4
 """Sizes at most that are offered for each pair of axes, in each order."""
 
+MOST_NUMBERS = 32
+"""Numbers at most, each of which a file is tried at."""
+
+TOGETHER = 24
+"""Sizes up to which each of two axes has all sizes beside each of the other's."""
+
 
 class Sides:
     """The two sides of one question: the sizes with the example's answer, and the others.
@@ -152,6 +158,42 @@ class Sides:
 
     def _at_two(self, first: str, size: int, second: str, other: int) -> Sizes:
         return {**self._example, first: size, second: other}
+
+    @cached_property
+    def each(self) -> dict[Any, list[Sizes]] | None:
+        """Where a number has few values: sizes for each of these but the example's, the nearest first; else None.
+
+        ``n % 4`` is a number of four, each of which code may take for another thing: as the index of a tuple, say.
+        """
+        ranges = {symbol: self._bounds.get(str(symbol), (1, None)) for symbol in self._symbols}
+        if not expressions.has_few_values(self.question.expression, ranges):
+            return None
+        wanted, found = self.answer(self._example), dict[Any, list[Sizes]]()
+        for columns in self._grids():
+            values = self._at_once(self.question.expression, columns)
+            rows = zip(*(column.tolist() for column in columns), strict=True)
+            answers = None if values is None else np.where(values.valid & values.known, values.numbers, np.nan).tolist()
+            for place, row in enumerate(rows):
+                sizes = {**self._example, **dict(zip(self.axes, map(int, row), strict=True))}
+                answer = self.answer(sizes) if answers is None or math.isnan(answers[place]) else answers[place]
+                if answer is not None and answer != wanted:
+                    found.setdefault(answer, []).append(sizes)
+                    if len(found) > MOST_NUMBERS:
+                        return None
+        return {answer: sorted(sizes, key=self._distance) for answer, sizes in found.items()}
+
+    def _grids(self) -> Iterator[list[many_sizes.Array]]:
+        """Sizes to look at for every value of a number, an array for each axis: along each of them, and of each two."""
+        for axis in self.axes:
+            least, most = self._range(axis)
+            along = np.arange(least, min(most, FAR) + 1)
+            yield [along if one == axis else np.full(len(along), self._example[one]) for one in self.axes]
+        for pair in itertools.combinations(self.axes, 2):
+            ranges = [self._range(axis) for axis in pair]
+            steps = [np.arange(least, min(most, least + TOGETHER) + 1) for least, most in ranges]
+            grid = dict(zip(pair, (part.ravel() for part in np.meshgrid(*steps)), strict=True))
+            count = len(grid[pair[0]])
+            yield [grid[one] if one in grid else np.full(count, self._example[one]) for one in self.axes]
 
     def named(self) -> Iterator[Sizes]:
         """Sizes at which the expression is a number that the code around the question names, or the next one."""

@@ -62,7 +62,22 @@ def _plain(found: Any) -> bool | int | float | None:
     return float(found) if found.is_number and found.is_real else None
 
 
+def _power(base: Any, exponent: Any) -> Any:
+    """A power as Python computes it.
+
+    Raises:
+        OverflowError: It is a whole number of more digits than anybody compares: Python would work on it for hours.
+    """
+    if isinstance(base, int) and isinstance(exponent, int) and exponent * base.bit_length() > MOST_BITS:
+        raise OverflowError("a power of too many digits")
+    return base**exponent
+
+
+MOST_BITS = 2**16
+"""Bits of a power of whole numbers up to which it is computed."""
+
 _FUNCTIONS: dict[str, Any] = {
+    "power": _power,
     "min": min,
     "max": max,
     "abs": abs,
@@ -89,13 +104,13 @@ _FORMS = {
     "Mod": " % ",
     "IntTrueDiv": " / ",
     "FloatTrueDiv": " / ",
-    "Pow": " ** ",
-    "PowByNatural": " ** ",
-    "FloatPow": " ** ",
 }
 """Python's operator for each of sympy's and torch's functions, by class."""
 
 _CALLS = {
+    "Pow": "power",
+    "PowByNatural": "power",
+    "FloatPow": "power",
     "Max": "max",
     "Min": "min",
     "Abs": "abs",
@@ -207,6 +222,17 @@ def constants_of(expression: Any) -> set[int]:
 
 def has_one_value(expression: Any, ranges: Mapping[Any, tuple[int, int | None]]) -> bool:
     """Whether an expression has the same value for all sizes within these ranges, as far as torch can tell."""
+    found = _range_of(expression, ranges)
+    return found is not None and bool(found.is_singleton())
+
+
+def has_few_values(expression: Any, ranges: Mapping[Any, tuple[int, int | None]]) -> bool:
+    """Whether a whole number stays within some range for all sizes within these ranges, as far as torch can tell."""
+    found = _range_of(expression, ranges)
+    return found is not None and bool(found.lower.is_Integer and found.upper.is_Integer)
+
+
+def _range_of(expression: Any, ranges: Mapping[Any, tuple[int, int | None]]) -> Any:
     from torch.utils._sympy.numbers import int_oo
     from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
 
@@ -214,6 +240,6 @@ def has_one_value(expression: Any, ranges: Mapping[Any, tuple[int, int | None]])
         symbol: ValueRanges(least, int_oo if most is None else most) for symbol, (least, most) in ranges.items()
     }
     try:
-        return bool(bound_sympy(expression, limits).is_singleton())
+        return bound_sympy(expression, limits)
     except Exception:  # a function that it does not know
-        return False
+        return None

@@ -1,8 +1,8 @@
 """What a model is told that a symbolic number is, where it asks: an int, a float, a bool, as in eager torch.
 
-``isinstance`` and ``type`` have no hook, so names in the namespaces of the model's own code stand for them. A pattern
-of a class, ``case int(size)``, and ``size.__class__`` read the number's attribute. The attributes that Python's numbers
-have and a symbolic one lacks are there, too, or an error that ``getattr`` does not take for an answer.
+``isinstance``, ``hasattr`` and ``type`` have no hook: names in the namespaces of the model's own code stand for them. A
+pattern of a class, ``case int(size)``, and ``size.__class__`` read the number's attribute. The attributes that
+Python's numbers have and a symbolic one lacks are there, too, or an error that ``getattr`` does not take for an answer.
 """
 
 from __future__ import annotations
@@ -13,47 +13,74 @@ import sys
 import types
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from torch_onnx_compat.backends.internals.symbolic import PLAIN_KINDS
 from torch_onnx_compat.errors import CompatError
 
 
+def kind_of_symbol(value: Any) -> type | None:
+    """What eager torch has in the place of a symbolic number: int, float or bool; None for anything else."""
+    return PLAIN_KINDS.get(type(value))
+
+
 @contextmanager
-def told_as_numbers(modules: Iterable[str], is_told: Callable[[Any], bool] = lambda number: True) -> Iterator[None]:
+def told_as_numbers(
+    modules: Iterable[str],
+    is_told: Callable[[Any], bool] = lambda number: True,
+    kind_of: Callable[[Any], type | None] = kind_of_symbol,
+) -> Iterator[None]:
     """While active, a model that asks whether a symbolic number is an int, or a float, is told so as in eager torch.
 
     Args:
-        modules: The Python modules whose code is told so; torch itself has to tell the two apart.
-        is_told: Of which symbolic numbers.
+        modules: The Python modules whose code is told so; torch itself has to tell the two apart. numpy's are, too.
+        is_told: Of which symbolic numbers; asked where a number's answer is another one than the symbol's.
+        kind_of: The type of the number that a value stands for; None if it stands for none.
     """
 
     def number_of(value: Any) -> type | None:
-        number = PLAIN_KINDS.get(type(value))
+        number = kind_of(value)
         return number if number is not None and is_told(value) else None
 
-    told = {"isinstance": _is_instance(number_of), "type": _type(number_of)}
-    found = (sys.modules.get(name) for name in modules)
+    ask = partial(_answer, kind_of, is_told)
+    told: dict[str, Any] = {
+        "isinstance": _stand_in(isinstance, lambda value, kind: ask(isinstance, value, kind)),
+        "hasattr": _stand_in(hasattr, lambda value, name: ask(hasattr, value, name)),
+        "type": _type(number_of),
+    }
+    of_torch = {"is_tensor": _stand_in(pythons_own(torch.is_tensor), lambda obj: ask(isinstance, obj, Tensor))}
+    found = (sys.modules.get(name) for name in (*modules, *_NUMPYS))
     scopes = [vars(module) for module in found if isinstance(module, types.ModuleType)]
     of_model = frozenset(map(id, scopes))
     # A run without numbers may be made while a model is captured, and has its own answers.
     changed = [
-        (scope, name, scope.get(name))
-        for scope in scopes
-        for name in told
-        if name not in scope or pythons_own(scope[name]) is not scope[name]
+        *((vars(torch), name, stand_in, vars(torch)[name]) for name, stand_in in of_torch.items()),
+        *(
+            (scope, name, stand_in, scope.get(name))
+            for scope in scopes
+            for name, stand_in in told.items()
+            if name not in scope or pythons_own(scope[name]) is not scope[name]
+        ),
     ]
     try:
-        for scope, name, _ in changed:
-            scope[name] = told[name]
+        for scope, name, stand_in, _ in changed:
+            scope[name] = stand_in
         with _told_classes(number_of, of_model):
             yield
     finally:
-        for scope, name, before in changed:
+        for scope, name, _, before in changed:
             if before is None:
                 scope.pop(name, None)
             else:
                 scope[name] = before
+
+
+_NUMPYS = ("numpy._core.numeric", "numpy.core.numeric")
+"""Where ``numpy.isscalar`` is, from numpy 2 on and before."""
 
 
 def pythons_own(function: Any) -> Any:
@@ -127,18 +154,29 @@ _READS_CLASS = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "MATCH_CLASS"
 """What reads ``__class__`` for a statement; `isinstance` in C reads it for whoever calls that."""
 
 
-def _is_instance(number_of: Callable[[Any], type | None]) -> Callable[[Any, Any], bool]:
-    """`isinstance`, for a model whose symbolic numbers are numbers."""
+def _answer(
+    kind_of: Callable[[Any], type | None],
+    is_told: Callable[[Any], bool],
+    question: Callable[..., bool],
+    value: Any,
+    *args: Any,
+) -> bool:
+    """What `isinstance`, or `hasattr`, says of a value to a model whose symbolic numbers are numbers."""
+    number = kind_of(value)
+    if number is None:
+        return question(value, *args)
+    of_number = question(number(), *args)
+    try:
+        of_value = question(value, *args)
+    except CompatError:  # it has no form of an attribute of numbers
+        return of_number
+    return of_number if of_value == of_number or is_told(value) else of_value
 
-    def is_instance(value: Any, kind: Any) -> bool:
-        number = number_of(value)
-        if isinstance(value, kind) or number is None:
-            return isinstance(value, kind)
-        kinds = kind if type(kind) is tuple else (kind,)
-        return any(isinstance(one, type) and issubclass(number, one) for one in kinds)
 
-    vars(is_instance)[_OWN] = isinstance
-    return is_instance
+def _stand_in(own: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that `pythons_own` knows."""
+    vars(function)[_OWN] = own
+    return function
 
 
 def _type(number_of: Callable[[Any], type | None]) -> type:

@@ -105,20 +105,20 @@ def hashes(of_object: Callable[[], bool]) -> Iterator[None]:
 
 
 @contextmanager
-def watch_plain_numbers(is_told: Callable[[type, Any], bool]) -> Iterator[None]:
+def watch_plain_numbers(is_told: Callable[[type, Any, Any], bool]) -> Iterator[None]:
     """While active, each symbolic number that becomes a plain one is asked about.
 
     torch.export notes no condition for a float, as it does for a size that becomes an int.
 
     Args:
-        is_told: Whether a number of this kind, int or float, and of this expression is only told. Then it becomes the
-            example's, or 1 where it has none, and nothing is assumed.
+        is_told: Whether a number of this kind, int or float, of this expression, and of this value at the example, is
+            only told. Then it becomes the example's, or 1 where it has none, and nothing is assumed.
     """
     from torch.fx.experimental.sym_node import SymNode
 
     def reader(kind: type, plain: Callable[..., Any]) -> Callable[..., Any]:
         def guard(self: Any, *args: Any) -> Any:
-            if self.expr.free_symbols and is_told(kind, self.expr):
+            if self.expr.free_symbols and is_told(kind, self.expr, self.hint):
                 return kind(1 if self.hint is None else self.hint)
             return plain(self, *args)
 

@@ -291,16 +291,12 @@ def _len(session: Session, function: Any, value: Any) -> Any:
 def _isinstance(session: Session, function: Any, value: Any, kind: Any) -> bool:
     if isinstance(value, iterables.CountedItems):
         return isinstance(value.kind(), kind)
-    kinds = kind if type(kind) is tuple else (kind,)
-    possible = session.unknown_kinds.kinds(value)
-    answers = {any(isinstance(one, type) and issubclass(number, one) for one in kinds) for number in possible}
+    answers = {isinstance(number(), kind) for number in session.unknown_kinds.kinds(value)}
     if len(answers) == 1:
         return answers.pop()
     session.ask_kind(value)
     number = session.number_type(value)
-    if number is None:
-        return bool(function(value, kind))
-    return any(isinstance(one, type) and issubclass(number, one) for one in kinds)
+    return bool(function(value, kind)) if number is None else isinstance(number(), kind)
 
 
 def _type(session: Session, function: Any, value: Any) -> Any:
