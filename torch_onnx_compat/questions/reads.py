@@ -84,8 +84,8 @@ class Reads(TorchFunctionMode):
 
     def _read_actual(self, func: Any, args: Any, kwargs: Any) -> Any:
         """Reads the real tensor, and notes that its values, and sizes, are known to the model then."""
-        self._log.note_read()
         tensor = args[0]
+        self._log.note_read()
         sizes = [tensor.numel() * tensor.element_size()] if func in _BYTES else tensor.shape
         for size in sizes:
             if symbolic.is_symbolic(size):

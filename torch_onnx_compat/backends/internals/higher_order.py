@@ -7,6 +7,8 @@ share memory.
 
 from __future__ import annotations
 
+import math
+import operator
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -27,12 +29,38 @@ def call_cond(
     """Calls cond: one of two functions of the same tensors, which may compute with any size of the model's inputs."""
     operands = (*read, *_symbols_of_capture())
     functions = _of_first(len(read), then), _of_first(len(read), otherwise)
-    return tuple(torch.ops.higher_order.cond(condition, *functions, operands))
+    with _formulas_of_python():
+        return tuple(torch.ops.higher_order.cond(condition, *functions, operands))
 
 
 def _of_first(count: int, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function of some tensors as one of more operands, which it knows without being given them."""
     return lambda *operands: function(*operands[:count])
+
+
+@contextmanager
+def _formulas_of_python() -> Iterator[None]:
+    """While active, torch computes formulas of sizes anew that hold Python's remainder, or a floor or ceiling, too."""
+    proxies = first_module("torch.fx.experimental.proxy_tensor")
+    functions = first_module("torch.utils._sympy.functions")
+    table: dict[Any, Callable[..., Any]] = getattr(proxies, "_sympy_handlers", dict)()
+    more: dict[str, Callable[..., Any]] = {
+        "PythonMod": operator.mod,
+        "FloatTrueDiv": operator.truediv,
+        "IntTrueDiv": operator.truediv,
+        "CeilToInt": math.ceil,
+        "FloorToInt": math.floor,
+        "TruncToInt": math.trunc,
+        "ToFloat": torch.sym_float,
+    }
+    new = {kind: more[name] for name in more if (kind := getattr(functions, name, None)) is not None}
+    new = {kind: function for kind, function in new.items() if kind not in table}
+    table.update(new)  # torch keeps the table, and hands it out
+    try:
+        yield
+    finally:
+        for kind in new:
+            del table[kind]
 
 
 def _symbols_of_capture() -> list[torch.SymInt]:
@@ -47,13 +75,14 @@ def _symbols_of_capture() -> list[torch.SymInt]:
 
 def call_while_loop(body: Callable[..., Any], state: list[Any], read: list[Any]) -> list[Any]:
     """Calls while_loop; the first carried value says whether to go on, and is not passed to the body."""
-    operator = getattr(torch.ops.higher_order, "while_loop", None)
-    if operator is None:
+    while_loop = getattr(torch.ops.higher_order, "while_loop", None)
+    if while_loop is None:
         raise CompatError(f"torch {torch.__version__} has no while_loop")
     # Not go.clone(): torch removes clones before it checks that no result is an argument.
     round_of = _of_first(len(state) + len(read), lambda go, *rest: body(*rest))
     operands = (*read, *_symbols_of_capture())
-    return list(operator(lambda go, *_: go.logical_and(go), round_of, tuple(state), operands))
+    with _formulas_of_python():
+        return list(while_loop(lambda go, *_: go.logical_and(go), round_of, tuple(state), operands))
 
 
 def exports_scan() -> bool:
