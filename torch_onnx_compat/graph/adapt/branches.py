@@ -25,7 +25,7 @@ def if_by_loops(op: Builder, node: ir.Node) -> Outputs:
     result = node.outputs[0]
     branches = [node.attributes[name].as_graph() for name in ("then_branch", "else_branch")]
     read = [list(_outer_values(branch)) for branch in branches]
-    start = next((v for v in read[0] if v in read[1] and v.dtype == result.dtype and _has_rank_of(v, result)), None)
+    start = next((v for v in read[0] if v in read[1] and _is_alike(v, result)), None)
     if start is None:
         return None
     condition = first_input(node)
@@ -79,8 +79,10 @@ def _outer_values(branch: ir.Graph) -> Iterator[ir.Value]:
     return (value for node in branch for value in node.inputs if value is not None and value not in inner)
 
 
-def _has_rank_of(value: ir.Value, other: ir.Value) -> bool:
-    return value.shape is not None and other.shape is not None and len(value.shape) == len(other.shape)
+def _is_alike(value: ir.Value, other: ir.Value) -> bool:
+    """Whether two values are tensors, not sequences, of one element type and rank."""
+    are_tensors = isinstance(value.type, ir.TensorType) and value.type == other.type
+    return are_tensors and value.shape is not None and other.shape is not None and len(value.shape) == len(other.shape)
 
 
 def _source(value: ir.Value) -> ir.Value | None:
