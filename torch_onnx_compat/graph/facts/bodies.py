@@ -4,6 +4,8 @@
 * branches, of an If: arithmetic where a branch combines two values cell by cell, or multiplies matrices; else other;
 * result_sizes, of an If: vary where not all sizes of its results are known, else known;
 * later_nodes, of an If: compute where nodes that need not run before it do more than compute cell by cell, else none;
+* sequence, of a ConcatFromSequence: far where it comes from outside of the body, or from an If or a SequenceMap; else
+  near;
 * condition, of a Loop: constant where the condition that it begins with is, or the one that its body gives; else
   computed;
 * carried, of a Loop: unread where its body gives a value to the next round that no node of it reads; else read.
@@ -108,5 +110,12 @@ def _is_constant(value: ir.Value | None) -> bool:
     return value is not None and constant_tensor(value) is not None
 
 
-BODY_FACTS: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {"If": _if, "Loop": _loop}
+def _joint(node: ir.Node) -> dict[str, Any]:
+    sequence = node.inputs[0]
+    source = sequence.producer() if sequence is not None else None
+    is_near = source is not None and source.graph is node.graph and source.op_type not in ("If", "SequenceMap")
+    return {"sequence": "near" if is_near else "far"}
+
+
+BODY_FACTS: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {"If": _if, "Loop": _loop, "ConcatFromSequence": _joint}
 """The function that finds an operator's facts, by operator."""
