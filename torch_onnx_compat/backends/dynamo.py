@@ -81,7 +81,7 @@ def _is_too_narrow(job: ExportJob, assumed: Sequence[Question]) -> bool:
 
 def _export_open(job: ExportJob) -> ExportedGraph:
     with internals.open_slices():
-        return _export(replace(job, subject=job.make_subject()), is_open=True)
+        return _export(replace(job, subject=job.make_subject()))
 
 
 def _holds_at(assumed: Sequence[Question], captured: Inputs, example: Inputs) -> bool:
@@ -114,12 +114,10 @@ def _longer_examples(job: ExportJob) -> Iterator[ExportJob]:
             yield replace(job, inputs=inputs, subject=job.make_subject())
 
 
-def _export(job: ExportJob, *, is_open: bool = False) -> ExportedGraph:
+def _export(job: ExportJob) -> ExportedGraph:
     opset = min(max(job.opset, MIN_OPSET), MAX_OPSET)
     with quiet_logs(), without_partial_program(), as_custom_operators(job, opset) as function_table:
         captured = capture(job)
-        if is_open and captured.opaque_conditions:
-            raise ExportFailed(f"what sizes of slices decide is not known: {', '.join(captured.opaque_conditions)}.")
         program, floats = captured.program, captured.floats
         axes = _reject_specialised(job, program, captured.notes)
         _reject_frozen(job, floats, axes)
