@@ -156,7 +156,8 @@ def test_the_model_is_asked_where_a_slice_is_not_empty(tmp_path):
 
 
 def test_torch_export_takes_an_empty_slice_for_empty(tmp_path):
-    with pytest.raises(CompatError, match=r"captured for sizes up to \d+ only"):
+    """Where slices ask nothing of the sizes, the model's own question is seen."""
+    with pytest.raises(CompatError, match=r"captured for sizes up to \d+ only|asks whether width < 9"):
         assert_right(BehindASlice, (2, 32, 5), VOLUME, [], "dynamo", tmp_path / "model.onnx")
 
 

@@ -265,7 +265,7 @@ class Candidates:
                 break
             yield Candidate(rewritten.job, rewritten, others)
             error = self._last
-            report = rewritten.error_to_report(first, error)
+            report = _with_unsuitable(rewritten.error_to_report(first, error), error)
             if self._is_accepted or not (wrong_at or isinstance(error, (VerificationError, FrozenNumber))):
                 break
         return report
@@ -355,6 +355,13 @@ def _one_for_each(errors: Mapping[str, CompatError]) -> str:
         names.setdefault(str(error), []).append(name)
     indented = ((text.replace("\n", "\n  "), by) for text, by in names.items())
     return "".join(f"\n  {' and '.join(by)}: {text}" for text, by in indented)
+
+
+def _with_unsuitable(report: CompatError, rewritten: CompatError) -> CompatError:
+    """A report that says too where the target does not run the file with the decisions rewritten."""
+    if not isinstance(rewritten, Unsuitable):
+        return report
+    return ExportFailed(f"{report} The decisions were rewritten for the file, which does not suit: {rewritten}")
 
 
 def _is_script(prepared: Prepared) -> bool:

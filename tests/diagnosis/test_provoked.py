@@ -428,6 +428,15 @@ def test_an_export_that_fails_says_what_to_do():
 
     with pytest.raises(CompatError, match="svd") as caught:
         export_compat(Model(), (IMAGE,), exporter="torchscript")
-    assert "diagnosis: the TorchScript exporter has no translation of this operator; take exporter='dynamo'" in str(
-        caught.value
+    assert (
+        "diagnosis: the TorchScript exporter has no translation of this operator; pass allow_approximate=True"
+        in str(caught.value)
     )
+
+
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo", "auto"])
+def test_an_entry_that_waits_for_leave_is_the_remedy(exporter):
+    remedy = r"of this operator; pass allow_approximate=True, which admits the entry named above, or give a symbolic"
+    with pytest.raises(CompatError, match=remedy) as found:
+        export_compat(lambda x: torch.linalg.svd(x)[1], torch.randn(2, 3, 3), exporter=exporter)
+    assert "take exporter=" not in str(found.value)

@@ -7,9 +7,11 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import TensorProto, helper
 
+from torch_onnx_compat.check.on_target import EngineSession
 from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess, find_engine
 from torch_onnx_compat.engines.compare import difference, judge
 from torch_onnx_compat.engines.process import Outcome
@@ -109,6 +111,34 @@ def test_crashes_and_hangs(tmp_path, monkeypatch):
     with EngineProcess(Engine("fake", "numpy", ()), limit=2.0) as process:
         for value, status in ((-1, "crashed"), (0, "ran"), (1, "crashed"), (0, "ran")):
             assert process.run(b"", {"x": np.array([value])}, ["y"]).status == status
+
+
+GROWS = """
+def version():
+    return "1"
+def load(path, feeds, outputs, variant):
+    runs = []
+    def run(feeds):
+        runs.append(feeds["x"])
+        return [feeds["x"] * (1e30 if len(runs) == 1 else 1)]
+    return run
+"""
+
+
+def test_a_first_run_that_is_wrong_alone_is_seen(tmp_path, monkeypatch):
+    path = tmp_path / "fake.py"
+    path.write_text(GROWS)
+    monkeypatch.setattr(Engine, "path", path)
+    monkeypatch.setenv("TORCH_ONNX_COMPAT_FAKE_PYTHON", sys.executable)
+    file = tmp_path / "a.onnx"
+    file.write_bytes(model())
+    with EngineProcess(Engine("fake", "numpy", ())) as process:
+        for found in ("wrong", "its first run is not like the next one: off by 1e+30"), ("works", ""):
+            assert judge(process.run(file, {"x": X}, ["y"]), [X], (1e-3, 1e-3)) == found
+        feeds = {"x": onnxruntime.OrtValue.ortvalue_from_numpy(np.ones(3, np.float32))}
+        session = EngineSession(process, file)
+        with pytest.raises(RuntimeError, match="its first run is not like the next one"):
+            session.run_with_ort_values(["y"], feeds)
 
 
 def test_engine_that_is_not_installed(monkeypatch):

@@ -528,6 +528,27 @@ def test_branches(branch, name):
     assert facts(IF.format(u="float[2,t] u", rest=rest))["branches"] == name
 
 
+@pytest.mark.parametrize(
+    ("sizes", "before", "after", "found"),
+    [
+        ("2,t", "h = Exp(x)", "y = Relu(z)", ("vary", "none")),
+        ("2,3", "h = Exp(x)", "y = Softmax(z)", ("known", "compute")),
+        ("2,t", "h = Softmax(x)", "y = Add(z, x)", ("vary", "none")),
+        ("2,t", "h = Exp(x)", "y = Softmax(z)", ("vary", "compute")),
+        ("2,t", "h = Exp(x)", "s = Softmax(x) y = Mul(s, z)", ("vary", "compute")),
+    ],
+)
+def test_what_runs_after_branches(sizes, before, after, found):
+    branches = ", ".join(
+        f"{n} = {n}() => (float[{sizes}] {n}r) {{ {n}r = Neg(h) }}" for n in ("then_branch", "else_branch")
+    )
+    text = f"g (float[{sizes}] x, bool c) => (float[{sizes}] y) {{ {before} z = If(c) <{branches}> {after} }}"
+    model = ir.from_onnx_text(f'<ir_version: 8, opset_import: ["" : 18]>\n{text}')
+    infer_model(model)
+    facts = node_facts(next(node for node in model.graph if node.op_type == "If"), 18)
+    assert (facts["result_sizes"], facts["later_nodes"]) == found
+
+
 @pytest.mark.parametrize(("declared", "name"), [("float[a,b] u", "known"), ("float[] u", "unknown")])
 def test_ranks_of_branches(declared, name):
     text = IF.format(u=declared, rest="else_branch = b () => (float[2,t] v) { v = Neg(x) }")
@@ -550,3 +571,23 @@ def test_loops(begins, body, condition, carried):
     loop = f"Loop(n, {begins}, x) <body = b (int64 i, bool goes, float[2] s) => (bool on, float[2] so) {{ {body} }}>"
     found = facts(f"g (float[2] x, int64 n, bool c) => (float[2] y) <bool true = {{1}}> {{ y = {loop} }}")
     assert (found["condition"], found["carried"]) == (condition, carried)
+
+
+TWO, ALL = "SequenceConstruct(x, x)", "ConcatFromSequence<axis = 0>(s)"
+OTHER = "else_branch = b () => ({kind} q) {{ q = {name}(x) }}"
+
+
+@pytest.mark.parametrize(
+    ("kind", "outside", "inside", "other", "last", "name"),
+    [
+        ("float[n]", "", f"s = {TWO} p = {ALL}", "Identity", "Identity(r)", "near"),
+        ("float[n]", f"s = {TWO}", f"p = {ALL}", "Identity", "Identity(r)", "far"),
+        ("seq(float)", "", f"p = {TWO}", "SequenceConstruct", ALL.replace("s)", "r)"), "far"),
+    ],
+)
+def test_where_a_sequence_comes_from(kind, outside, inside, other, last, name):
+    branches = f"then_branch = a () => ({kind} p) {{ {inside} }}, {OTHER.format(kind=kind, name=other)}"
+    text = f"g (float[t] x, bool c) => (float[u] y) {{ {outside} r = If(c) <{branches}> y = {last} }}"
+    model = ir.from_onnx_text(f'<ir_version: 8, opset_import: ["" : 18]>\n{text}')
+    (reader,) = (n for n in ir.traversal.RecursiveGraphIterator(model.graph) if n.op_type == "ConcatFromSequence")
+    assert node_facts(reader, 18)["sequence"] == name

@@ -238,9 +238,8 @@ def _condition(job: ExportJob, text: str) -> Any:
     if not (isinstance(test, ast.Compare) and len(test.ops) == 1 and type(test.ops[0]) in _RELATIONS):
         return None
     try:
-        torchs_own = types.SimpleNamespace(sym_max=sympy.Max, sym_min=sympy.Min)
-        names = {"__builtins__": {}, "torch": torchs_own}
-        left, right = (eval(ast.unparse(side), names, sizes) for side in (test.left, *test.comparators))
+        known = {"__builtins__": {}, "torch": types.SimpleNamespace(sym_max=sympy.Max, sym_min=sympy.Min)}
+        left, right = (eval(ast.unparse(side), known, sizes) for side in (test.left, *test.comparators))
         # The difference: sympy sees that past + new - total is 0, but not that past + new == total.
         return getattr(sympy, _RELATIONS[type(test.ops[0])])(sympy.expand(left - right), 0)
     except Exception:  # the condition calls one of torch's own functions

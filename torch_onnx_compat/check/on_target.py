@@ -19,6 +19,7 @@ from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.check.verify import run_session
 from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess
+from torch_onnx_compat.engines.compare import first_run_fault
 from torch_onnx_compat.engines.ranges import Ranges
 from torch_onnx_compat.engines.turns import LIMIT
 from torch_onnx_compat.errors import VerificationError
@@ -74,7 +75,7 @@ class EngineSession:
         """Runs the file; the interface is onnxruntime's.
 
         Raises:
-            RuntimeError: The engine refuses the file, or crashes.
+            RuntimeError: The engine refuses the file, crashes, or computes something else when it runs it again.
         """
         arrays = {name: value.numpy() for name, value in feeds.items()}
         outcome = self._process.run(self._path, arrays, names, self._ranges)
@@ -82,6 +83,8 @@ class EngineSession:
             raise NoValues(outcome.error)
         if outcome.status not in ("ran", "built"):
             raise RuntimeError(outcome.error)
+        if fault := first_run_fault(outcome, tolerance_of(self._process.engine)):
+            raise RuntimeError(fault)
         self._last_values = [
             onnxruntime.OrtValue.ortvalue_from_numpy(cast_output(found, self._outputs[name]))
             for name, found in zip(names, outcome.outputs, strict=True)

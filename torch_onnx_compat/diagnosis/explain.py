@@ -29,6 +29,9 @@ _MOST_REASONS = 3
 """Notes of entries that are added to an error, at most."""
 
 _OTHER_EXPORTER = re.compile(r"take exporter='\w+',? ?(?:or )?")
+_WITHHELD = "allow_approximate=True admits it"
+_ADMIT = "pass allow_approximate=True, which admits the entry named above, or "
+"""What to do in the place of the other exporter, which the same entry serves."""
 _OPERATOR = re.compile(
     r"operator '?((?:aten|prim|torchvision|[a-z_]\w*)::\w+)|op='(\w+\.\w+)'|(\baten::\w+)|(?:registered for|op:) (\w+)"
 )
@@ -123,8 +126,9 @@ def with_hint(error: CompatError, *reasons: CompatError) -> CompatError:
     """
     open_ones = [reason for reason in reasons or (error,) if not isinstance(reason, InvalidFile)]
     hints = dict.fromkeys(hint(*_chain(reason)) for reason in open_ones)
-    if len(reasons) > 1:  # every exporter was tried
-        hints = dict.fromkeys(_OTHER_EXPORTER.sub("", found) for found in hints)
+    is_withheld = any(_WITHHELD in str(reason) for reason in reasons or (error,))
+    if is_withheld or len(reasons) > 1:  # every exporter was tried
+        hints = dict.fromkeys(_OTHER_EXPORTER.sub(_ADMIT if is_withheld else "", found) for found in hints)
     lines = [f"\n  diagnosis: {found}" for found in hints if found and found not in str(error)]
     if lines:
         error.args = ("".join((str(error), *lines)), *error.args[1:])

@@ -44,11 +44,16 @@ def judge(outcome: Outcome, wanted: Sequence[Array], tolerance: tuple[float, flo
         return ("refused" if outcome.status == "refused" else "crashes"), outcome.error
     if len(outcome.outputs) != len(wanted):
         return "wrong", f"{len(outcome.outputs)} outputs, wanted {len(wanted)}"
-    for found, right in zip(outcome.outputs, wanted, strict=True):
-        reason = difference(found, right, tolerance)
-        if reason:
-            return "wrong", reason
-    return ("works" if outcome.status == "ran" else "built"), ""
+    pairs = zip(outcome.outputs, wanted, strict=True)
+    reason = next(filter(None, (difference(*pair, tolerance) for pair in pairs)), "")
+    reason = reason or first_run_fault(outcome, tolerance)
+    return ("wrong" if reason else "works" if outcome.status == "ran" else "built"), reason
+
+
+def first_run_fault(outcome: Outcome, tolerance: tuple[float, float]) -> str:
+    """How a file's first run differs from the next one, on the same inputs; empty if it does not."""
+    reasons = (difference(a, b, tolerance) for a, b in zip(outcome.first, outcome.outputs, strict=False))
+    return next((f"its first run is not like the next one: {reason}" for reason in reasons if reason), "")
 
 
 def difference(found: Array, right: Array, tolerance: tuple[float, float]) -> str:

@@ -49,6 +49,7 @@ class Outcome:
         loading: Processor seconds that it took to load the file, or to build it.
         memory: Bytes that the engine's process has held at most so far; 0 where the system does not say.
         size: Bytes of the engine that was built of the file.
+        first: The outputs of the first of the two runs that a file has; none where it was not run.
     """
 
     status: str
@@ -57,6 +58,7 @@ class Outcome:
     loading: float = 0.0
     memory: int = 0
     size: int = 0
+    first: tuple[Array, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,7 @@ class EngineProcess:
                 f"engine {engine.name!r} is not installed; `torch-onnx-compat measure {engine.name} --install` "
                 f"makes an environment for it, or set {engine.variable} to an interpreter that has it."
             )
-        self._engine = engine
+        self.engine = engine
         self._interpreter = interpreter
         self._limit = limit
         self._environment = {**os.environ, **dict.fromkeys(_THREADS, str(threads)), **(_FILLED if fills else {})}
@@ -136,7 +138,7 @@ class EngineProcess:
         if isinstance(model, bytes):
             (folder / "model.onnx").write_bytes(model)
             model = folder / "model.onnx"
-        if self._engine.builds:
+        if self.engine.builds:
             held = {name: shapes for name, shapes in (ranges or {}).items() if name in feeds}
             return self._build(Path(model).absolute(), feeds, outputs, {**ranges_of_feeds(feeds), **held})
         given, into = folder / "feeds.npz", folder / "outputs.npz"
@@ -148,8 +150,10 @@ class EngineProcess:
         if not answer["ok"]:
             return Outcome("refused", error=answer["error"])
         with np.load(into) as archive:
-            found = tuple(archive[str(index)] for index in range(len(archive.files)))
-        return Outcome("ran", found, loading=answer["loading"], memory=answer["memory"])
+            found, first = (
+                tuple(archive[f"{prefix}_{index}"] for index in range(answer["outputs"])) for prefix in ("arr", "first")
+            )
+        return Outcome("ran", found, loading=answer["loading"], memory=answer["memory"], first=first)
 
     def _build(self, model: Path, feeds: Mapping[str, Array], outputs: Sequence[str], ranges: Ranges) -> Outcome:
         from torch_onnx_compat.engines import tensorrt  # not at the top: it imports torch, which no other engine needs
@@ -193,7 +197,7 @@ class EngineProcess:
         """
         answer = self._ask({"times": times})
         if answer is None or not answer["ok"]:
-            raise CompatError(f"engine {self._engine.name!r}: no file to time: the last one did not run.")
+            raise CompatError(f"engine {self.engine.name!r}: no file to time: the last one did not run.")
         return Timing(tuple(answer["seconds"]), tuple(answer["wall"]), answer["memory"])
 
     def restart(self) -> None:
@@ -225,7 +229,7 @@ class EngineProcess:
         return answer
 
     def _start(self) -> None:
-        command = [self._interpreter, str(_WORKER), str(self._engine.path), self._engine.variant]
+        command = [self._interpreter, str(_WORKER), str(self.engine.path), self.engine.variant]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -239,7 +243,7 @@ class EngineProcess:
         )
         hello = self._read(_START)
         if hello is None:
-            raise CompatError(f"engine {self._engine.name!r} does not start under {self._interpreter}.")
+            raise CompatError(f"engine {self.engine.name!r} does not start under {self._interpreter}.")
         self.version = hello["version"]
 
     def _stop(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ from torch_onnx_compat.check.on_target import (
     judge_by_size,
     tolerance_of,
 )
-from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess
+from torch_onnx_compat.engines import ENGINES, Engine, EngineProcess, Outcome
+from torch_onnx_compat.engines.compare import first_run_fault
 from torch_onnx_compat.errors import VerificationError
 from torch_onnx_compat.files.cases import FileCase
 from torch_onnx_compat.files.proof import Proof
@@ -142,10 +144,11 @@ def compare_in_engine(
             continue
         label = f"{case.label} on {engine.name} {process.version}"
         outcome = process.run(path, dict(case.feeds), proof.names)
-        if outcome.status != "ran":
+        fault = outcome.error if outcome.status != "ran" else _first_run_fault(outcome, proof, engine)
+        if outcome.status != "ran" or fault:
             process.restart()  # what a failure left behind is not the next file's
             nan = float("nan")
-            yield case, {}, [Comparison(label, "", nan, nan, "", False, f"fails: {outcome.error}")]
+            yield case, {}, [Comparison(label, "", nan, nan, "", False, f"fails: {fault}")]
             continue
         cast = [cast_output(array, value) for array, value in zip(outcome.outputs, declared, strict=True)]
         found = [_in_shape(array, value) for array, value in zip(cast, case.outputs, strict=True)]
@@ -156,6 +159,13 @@ def compare_in_engine(
             )
             continue
         yield case, dict(zip(proof.names, found, strict=True)), rows
+
+
+def _first_run_fault(outcome: Outcome, proof: Proof, engine: Engine) -> str:
+    """How the first run differs from the next one, in outputs that the original computes alike in every run."""
+    alike = [name not in proof.random_outputs for name in proof.names]
+    outputs, first = (tuple(compress(run, alike)) for run in (outcome.outputs, outcome.first))
+    return first_run_fault(replace(outcome, outputs=outputs, first=first), tolerance_of(engine))
 
 
 def _in_shape(found: Array, wanted: Value) -> Array:

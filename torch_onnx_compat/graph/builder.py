@@ -117,6 +117,14 @@ class Builder:
         """A constant tensor."""
         return self._scope.constant(np.ascontiguousarray(np.asarray(value, dtype.numpy())).reshape(np.shape(value)))
 
+    def within(self) -> Builder:
+        """Another builder, of nodes that stand inside one of these."""
+        return Builder(self._scope, self._replaced, self.opset)
+
+    def unique_name(self, stem: str) -> str:
+        """A name that no value and no node has, derived from the stem."""
+        return self._scope.unique_name(stem)
+
     def refuse(self, reason: str, hint: str = "") -> NoReturn:
         """Gives up on the node.
 

@@ -15,6 +15,7 @@ import torch_onnx_compat.graph.adapt.spelling  # noqa: F401 - before the others:
 from torch_onnx_compat.graph import schema, shapes
 from torch_onnx_compat.graph.adapt import (  # noqa: F401 - the rules register themselves
     attention,
+    branches,
     elementwise,
     functions,
     slices,
