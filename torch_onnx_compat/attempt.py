@@ -93,7 +93,8 @@ class Attempt:
             further = decisions.survey.equal_at if decisions is not None else {}
             taken = decisions.decisions if decisions is not None else {}
             on_values = decisions.on_values if decisions is not None else None
-            self.cases.begin(further, exported, job.allow_baked, taken, on_values, is_strict=candidate.is_stock)
+            traced = decisions.survey.traced if decisions is not None else ()
+            self.cases.begin(further, exported, job.allow_baked, taken, on_values, traced, is_strict=candidate.is_stock)
         if decisions is not None:
             decisions.report(job.plan)
         with self.clock("finish"):

@@ -22,7 +22,9 @@ def check(model, file_model=None, x=X, how=None, seconds=100.0):
     inputs = observation.prepared.inputs
     names = [output.name for output in session.get_outputs()]
     with export_conditions():
-        return check_special(lambda i: run_session(session, i), names, observation, inputs, how or Verify(), seconds)
+        return check_special(
+            lambda i, most: run_session(session, i, seconds=most), names, observation, inputs, how or Verify(), seconds
+        )
 
 
 class Detector(nn.Module):

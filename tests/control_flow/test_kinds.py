@@ -463,10 +463,6 @@ def asked_of_either_in_an_if(x):
 
 @pytest.mark.parametrize("model", [asked_in_an_if, asked_of_either_in_an_if])
 def test_numbers_are_numbers_in_an_if(model, exporter):
-    if model is asked_of_either_in_an_if and exporter == "dynamo":  # torch.cond takes no fractions of sizes
-        with pytest.raises(CompatError, match="An ONNX If is no way out"):
-            export_compat(model, torch.randn(9, 4), exporter=exporter, dynamic="batch")
-        return
     result = export_compat(model, torch.randn(9, 4), exporter=exporter, dynamic="batch")
     for rows in (1, 3, 4, 6, 7, 8, 12):
         x = torch.randn(rows, 4)

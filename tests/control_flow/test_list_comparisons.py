@@ -154,6 +154,10 @@ def takes_apart_later(ids):
     return ids
 
 
+def finds_later(ids):
+    return ids * 2 if 70 in ids[64:].tolist() else ids
+
+
 def counts_columns(ids):
     return ids + len(torch.zeros(3, ids.shape[0] // 64).tolist()[0])
 
@@ -161,7 +165,7 @@ def counts_columns(ids):
 @pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
 @pytest.mark.parametrize(
     "function",
-    [is_long, counts_later, adds_later, runs_later, takes_apart_later, counts_columns],
+    [is_long, counts_later, adds_later, runs_later, takes_apart_later, finds_later, counts_columns],
     ids=lambda function: function.__name__,
 )
 def test_lists_that_are_empty_at_the_example(function, exporter):

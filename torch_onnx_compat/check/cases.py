@@ -128,6 +128,7 @@ class Cases:
         baked_places: Collection[str] = (),
         decisions: Mapping[str, str] | None = None,
         on_values: ValueDecisions | None = None,
+        traced: Sequence[Mapping[str, int]] = (),
         *,
         is_strict: bool = False,
     ) -> None:
@@ -139,11 +140,12 @@ class Cases:
             baked_places: Places of questions that the caller lets the file answer as the example does.
             decisions: Decisions that the file takes, by place, and how each is written.
             on_values: Those among them that depend on values.
+            traced: The sizes at which decisions were searched for.
             is_strict: Whether the file has to be right at extreme values, too.
         """
         self._further, self._exported = further, exported
         self.baked_places, self.is_strict = baked_places, is_strict
-        self._unasked = Unasked(exported, baked_places, decisions or {}, self._inputs)
+        self._unasked = Unasked(exported, baked_places, decisions or {}, self._inputs, traced)
         self._on_values, self._is_searched = on_values, False
         self.notes.clear()
 
@@ -311,7 +313,7 @@ class Cases:
         """What the original asks of its sizes when it has these."""
         run = self._runs.at(sizes)
         self._unasked.check_run(run)
-        self._unasked.check_values(run, self._runs.at({}), sizes)
+        self._unasked.check_values(run, self._runs.at({}), sizes, lambda other: self._runs.at(other).read_places)
         return run
 
     def _answer(self, questions: Sequence[Question], asked_at: dict[str, int], trials: SizeTrials) -> Iterator[Case]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from torch_onnx_compat.backends.backend import ExportedGraph, FrozenNumber, TooLarge, frozen_error
@@ -13,6 +13,9 @@ from torch_onnx_compat.questions.question import Question
 
 ROUNDS_TRIED = 3
 """Rounds before which cases ended a loop of the file, from which on any further one is like them."""
+
+IN_FILE = "computed in the file"
+"""How a statement is told of which numbers are computed and no decision is written."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,8 @@ class Unasked:
     """Decisions that the file takes, by place, and how each is written: masked, Loop ..."""
     inputs: Inputs | None = None
     """The example."""
+    traced: Sequence[Mapping[str, int]] = ()
+    """The sizes at which decisions were searched for."""
 
     def check_run(self, run: SymbolicRun) -> None:
         """Raises if the file may hold as a constant what the model decides: by values, or by what it looks up.
@@ -44,22 +49,38 @@ class Unasked:
             places += [f"{place}: a number of dimensions that values decide, after a squeeze" for place in ranks]
             raise frozen_error("; ".join(places), (frozen + ranks)[0])
 
-    def check_values(self, run: SymbolicRun, example: SymbolicRun, sizes: Mapping[str, int]) -> None:
+    def check_values(
+        self,
+        run: SymbolicRun,
+        example: SymbolicRun,
+        sizes: Mapping[str, int],
+        reads_at: Callable[[Mapping[str, int]], Collection[str]],
+    ) -> None:
         """Raises if the model asks for values at some sizes in a statement that asks for none at the example's.
 
-        The exporter saw no such statement, unless the file takes the decision on the sizes that leads to it.
+        The exporter saw no such statement, unless the file takes the decision on the sizes that leads to it. Nor did it
+        see what becomes of a list that has no items at the example's, unless the search for decisions met some.
 
         Args:
             run: What the original asks at these sizes.
             example: The same at the example's.
             sizes: Of the dynamic axes.
+            reads_at: Gives the statements that ask for values at some sizes.
         """
-        places = self._not_baked((run.read_places - example.read_places).difference(self.decisions))
+        new = run.read_places - example.read_places
+        places = self._not_baked(new.difference(self.decisions))
+        at = ", ".join(f"{name}={size}" for name, size in sizes.items())
         if places:
-            at = ", ".join(f"{name}={size}" for name, size in sizes.items())
             raise frozen_error(f"{places[0]}: the values that the model asks for at {at}", places[0])
+        empty = self._not_baked(p for p in new & example.empty_places if self.decisions[p] == IN_FILE)
+        if empty and not any(empty[0] in reads_at(other) for other in self.traced):
+            raise FrozenNumber(
+                f"{empty[0]} reads values at {at}, and none at the example's sizes: the file would hold a list without "
+                f"items. Give an example with some, or accept it with allow_baked=[{empty[0]!r}].",
+                None if self.inputs is None else self.inputs.at_sizes(sizes),
+            )
 
-    def _not_baked(self, places: Collection[str]) -> list[str]:
+    def _not_baked(self, places: Iterable[str]) -> list[str]:
         return sorted(place for place in places if place not in self.baked_places)
 
     def check_tried(self, verdict: Verdict, verdicts: Sequence[Verdict]) -> None:

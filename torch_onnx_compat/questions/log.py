@@ -35,6 +35,8 @@ class SymbolicRun:
     """Whether something was asked of values: the run took the example's answer, and knows nothing of the other way."""
     read_places: set[str] = field(default_factory=set)
     """The model's statements whose Python gets values of tensors, as numbers or as an array."""
+    empty_places: set[str] = field(default_factory=set)
+    """The model's statements whose Python gets no items of a tensor, as of ``tolist()`` of an empty one."""
     value_places: set[str] = field(default_factory=set)
     """The model's statements that decide on a size that values decide, such as the number of what was selected."""
     rank_places: set[str] = field(default_factory=set)
@@ -126,6 +128,10 @@ class Log:
         """Notes that the model's Python gets what an operator made of values."""
         self.found.asks_values = True
         self.found.read_places.add(_place())
+
+    def note_nothing(self) -> None:
+        """Notes that the model's Python gets no items."""
+        self.found.empty_places.add(_place())
 
     def note_pending(self) -> None:
         """Notes what the operator that runs has asked."""

@@ -79,6 +79,8 @@ class Reads(TorchFunctionMode):
         """Notes what the model's Python gets of a call: an answer about sizes, or what was read of values."""
         if isinstance(result, bool):
             self._log.note_answer()
+        if type(result) in (list, tuple) and not result:
+            self._log.note_nothing()
         if self._log.call_reads and not any(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(result)):
             self._log.note_read()
 

@@ -109,7 +109,7 @@ class Sides:
     @cached_property
     def _difference(self) -> Callable[..., Any] | None:
         expression = self.question.expression
-        if not getattr(expression, "is_Relational", False):
+        if not getattr(expression, "is_Relational", False) or any(side.is_Boolean for side in expression.args):
             return None
         return expressions.compile_expression(expression.lhs - expression.rhs, self._symbols)
 

@@ -45,6 +45,8 @@ def _formulas_of_python() -> Iterator[None]:
     functions = first_module("torch.utils._sympy.functions")
     table: dict[Any, Callable[..., Any]] = getattr(proxies, "_sympy_handlers", dict)()
     more: dict[str, Callable[..., Any]] = {
+        "Max": torch.sym_max,  # torch's own, of any number of operands, is none that a program may have
+        "Min": torch.sym_min,
         "PythonMod": operator.mod,
         "FloatTrueDiv": operator.truediv,
         "IntTrueDiv": operator.truediv,
@@ -54,13 +56,14 @@ def _formulas_of_python() -> Iterator[None]:
         "ToFloat": torch.sym_float,
     }
     new = {kind: more[name] for name in more if (kind := getattr(functions, name, None)) is not None}
-    new = {kind: function for kind, function in new.items() if kind not in table}
+    before = {kind: table[kind] for kind in new if kind in table}
     table.update(new)  # torch keeps the table, and hands it out
     try:
         yield
     finally:
         for kind in new:
             del table[kind]
+        table.update(before)
 
 
 def _symbols_of_capture() -> list[torch.SymInt]:
