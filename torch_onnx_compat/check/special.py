@@ -37,7 +37,7 @@ Roundings of a sum of equal numbers are all alike, and do not cancel each other:
 other, as onnxruntime's InstanceNormalization does, is then off by as many roundings as there are numbers.
 """
 
-FILE_FLOOR_S = 5.0
+FILE_FLOOR_S = 2.0
 """Seconds that the file may always take at such values: a loop that ends in eager torch may not end there."""
 
 SLOWEST = 20.0
