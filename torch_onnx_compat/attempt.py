@@ -93,7 +93,7 @@ class Attempt:
             further = decisions.survey.equal_at if decisions is not None else {}
             taken = decisions.decisions if decisions is not None else {}
             on_values = decisions.on_values if decisions is not None else None
-            traced = decisions.survey.traced if decisions is not None else ()
+            traced = decisions.survey.trace_sizes if decisions is not None else ()
             self.cases.begin(further, exported, job.allow_baked, taken, on_values, traced, is_strict=candidate.is_stock)
         if decisions is not None:
             decisions.report(job.plan)

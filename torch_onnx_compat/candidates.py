@@ -175,6 +175,7 @@ class Candidates:
                 yield sizes
 
     def _across(self, sides: Sides) -> Iterator[Sizes]:
+        """Sizes on the other side, and at last those at which other axes have what the model asks for there."""
         others = list(itertools.islice(sides.others(), OTHER_SIDES))
         yield from others
         for sizes in others[:1]:

@@ -18,7 +18,8 @@ from torch_onnx_compat.targets import Target
 
 Found: TypeAlias = "Collection[tuple[str, Mapping[str, Any]]]"
 _NOT_NEEDED = "needed"
-_ADMITS = "allow_approximate=True admits it"
+ADMITS = "allow_approximate=True admits it"
+"""What the reason of an entry says that is left out for its error."""
 
 
 DECISIONS = "control_flow"
@@ -170,7 +171,7 @@ def make_plan(
             chosen[entry.name] = entry
         else:
             plan.skipped[entry.name] = reason
-            if _ADMITS in reason and _verdict(entry, exporter, opset, target, include, exclude, True)[0]:
+            if ADMITS in reason and _verdict(entry, exporter, opset, target, include, exclude, True)[0]:
                 chosen[entry.name] = _withheld(entry, reason)
     plan._entries.update({e.name: e for e in _most_specific(chosen.values(), plan)})
     return plan
@@ -191,7 +192,7 @@ def _verdict(
         low, high = entry.opset
         return False, f"meant for opset {low}..{high} and targets {', '.join(sorted(entry.targets)) or 'any'}"
     if entry.exactness is Exactness.APPROXIMATE and not allow_approximate:
-        return False, f"approximate (relative error up to {entry.error:g}); {_ADMITS}"
+        return False, f"approximate (relative error up to {entry.error:g}); {ADMITS}"
     if entry.name in include:
         return True, "included"
     if entry.need.fixed_in and TorchVersion(torch.__version__) >= entry.need.fixed_in:

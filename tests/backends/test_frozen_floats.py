@@ -8,6 +8,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+from symbolic_runs import Module
 from torch import nn
 from torch.nn import functional as F
 
@@ -29,19 +30,10 @@ MADE = {
 }
 
 
-class Calls(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
-
-
 def export(function, axis=1, **kwargs):
     x = torch.randn(5, 9)
     options = {"input_names": ["x"], "dynamic_axes": {"x": {axis: "n"}}, "exporter": "dynamo"}
-    return export_compat(Calls(function).eval(), (x,), **options, **kwargs)
+    return export_compat(Module(function).eval(), (x,), **options, **kwargs)
 
 
 @pytest.mark.parametrize("name", TAKEN)
@@ -72,7 +64,7 @@ def test_what_the_file_computes_is_right(name):
 
 def test_a_static_model_is_exported():
     x = torch.randn(5, 9)
-    assert export_compat(Calls(TAKEN["layer_norm"]).eval(), (x,), exporter="dynamo").model_bytes
+    assert export_compat(Module(TAKEN["layer_norm"]).eval(), (x,), exporter="dynamo").model_bytes
 
 
 def test_torch_is_left_as_it_was():

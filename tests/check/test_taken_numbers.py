@@ -5,27 +5,18 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch import nn
+from symbolic_runs import Module
 
 from torch_onnx_compat import CompatError, export_compat
 
 SIZES = (1, 2, 3, 4, 5, 6, 7, 9, 16, 23, 31, 40, 64, 65, 100, 200, 257, 300)
 
 
-class Calls(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
-
-
 def export(function, exporter, x=None, **kwargs):
     """The result; None where the export is refused. A file is right at all sizes that the model takes."""
     x = torch.randn(4, 3) if x is None else x
     try:
-        result = export_compat(Calls(function).eval(), x, dynamic={"x": {0: "n"}}, exporter=exporter, **kwargs)
+        result = export_compat(Module(function).eval(), x, dynamic={"x": {0: "n"}}, exporter=exporter, **kwargs)
     except CompatError:
         return None
     for size in SIZES:
@@ -115,7 +106,7 @@ def test_a_number_of_many_is_refused_by_name():
         CompatError, match=r"test_taken_numbers\.py:\d+ makes a plain number of Mod\(n, 99\)|Mod\(n, 99\)"
     ):
         export_compat(
-            Calls(lambda x: x * np.ones(99)[x.shape[0] % 99]).eval(),
+            Module(lambda x: x * np.ones(99)[x.shape[0] % 99]).eval(),
             *(torch.randn(4, 3),),
             dynamic={"x": {0: "n"}},
             exporter="dynamo",
@@ -127,14 +118,14 @@ def test_the_caller_may_accept_the_examples_number():
         return x * (2 if np.int64(x.shape[0] % 99) == 90 else 1)
 
     with pytest.raises(CompatError) as error:
-        export_compat(Calls(function).eval(), torch.randn(4, 3), dynamic={"x": {0: "n"}}, exporter="dynamo")
+        export_compat(Module(function).eval(), torch.randn(4, 3), dynamic={"x": {0: "n"}}, exporter="dynamo")
     place = str(error.value).partition("allow_baked=['")[2].partition("'")[0]
     options = {"dynamic": {"x": {0: "n"}}, "exporter": "dynamo", "allow_baked": [place]}
-    assert export_compat(Calls(function).eval(), torch.randn(4, 3), **options).model_bytes
+    assert export_compat(Module(function).eval(), torch.randn(4, 3), **options).model_bytes
 
 
 @pytest.mark.parametrize("name", ["item of a tuple", "item of a text", "numpy's int", "length of a list"])
 def test_no_file_without_a_proof_holds_it(name, exporter):
-    model, options = Calls(MAY_BE_REFUSED[name]).eval(), {"dynamic": {"x": {0: "n"}}, "exporter": exporter}
+    model, options = Module(MAY_BE_REFUSED[name]).eval(), {"dynamic": {"x": {0: "n"}}, "exporter": exporter}
     with pytest.raises(CompatError, match=r"would freeze|captured for sizes up to"):
         export_compat(model, torch.randn(4, 3), verify=False, **options)

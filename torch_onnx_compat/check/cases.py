@@ -11,11 +11,12 @@ from itertools import chain
 from typing import Any
 
 from torch_onnx_compat.backends.backend import ExportedGraph
+from torch_onnx_compat.check.cost import is_affordable
 from torch_onnx_compat.check.elsewhere import Elsewhere
 from torch_onnx_compat.check.frontier import Rank, is_known_at_one
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, Found, OtherSides
-from torch_onnx_compat.check.sizes import AxisProof, SizeTrials, Trial, is_affordable
+from torch_onnx_compat.check.sizes import AxisProof, SizeTrials, Trial
 from torch_onnx_compat.check.unasked import Unasked
 from torch_onnx_compat.check.variations import of_all_magnitudes
 from torch_onnx_compat.control_flow.values import ValueDecisions
@@ -128,7 +129,7 @@ class Cases:
         baked_places: Collection[str] = (),
         decisions: Mapping[str, str] | None = None,
         on_values: ValueDecisions | None = None,
-        traced: Sequence[Mapping[str, int]] = (),
+        trace_sizes: Sequence[Mapping[str, int]] = (),
         *,
         is_strict: bool = False,
     ) -> None:
@@ -140,12 +141,12 @@ class Cases:
             baked_places: Places of questions that the caller lets the file answer as the example does.
             decisions: Decisions that the file takes, by place, and how each is written.
             on_values: Those among them that depend on values.
-            traced: The sizes at which decisions were searched for.
+            trace_sizes: The sizes at which decisions were searched for.
             is_strict: Whether the file has to be right at extreme values, too.
         """
         self._further, self._exported = further, exported
         self.baked_places, self.is_strict = baked_places, is_strict
-        self._unasked = Unasked(exported, baked_places, decisions or {}, self._inputs, traced)
+        self._unasked = Unasked(exported, baked_places, decisions or {}, self._inputs, trace_sizes)
         self._on_values, self._is_searched = on_values, False
         self.notes.clear()
 

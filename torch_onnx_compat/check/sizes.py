@@ -13,32 +13,12 @@ from collections.abc import Callable, Collection, Generator, Hashable, Iterator,
 from dataclasses import dataclass, field
 from typing import Any
 
+from torch_onnx_compat.check.cost import is_affordable_for
 from torch_onnx_compat.check.frontier import Frontier, Rank
 from torch_onnx_compat.inputs.inputs import Inputs, is_within
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.rounding import sides_of
 from torch_onnx_compat.questions.search import MOST_NUMBERS, Sides, Sizes
-
-AFFORDABLE_S = 15.0
-"""Seconds that eager torch may need for one case, reckoned by the square of its growth."""
-
-MOST_ELEMENTS = 2**21
-"""Elements of the inputs of one case at most, or a few times those of the example."""
-
-MOST_ELEMENTS_ASKED = 2**24
-"""The same for a question of Python's that a case in proportion to its size answers: a batch of a hundred pictures."""
-
-MOST_GROWTH = 512.0
-"""Largest ratio to the example, in elements, of the inputs of one case."""
-
-MODERATE_GROWTH = 128.0
-MODERATE_SIZE = 2048
-"""Largest ratio to the example, in elements, or largest size of an axis, up to which a case for a question of Python's
-is taken to need its time in proportion: a batch does, and a length does while it is short. It is the one case that
-shows if the file holds the example's answer."""
-
-MINOR_GROWTH = 4.0
-"""Largest ratio to the example, in elements, of inputs that answer an operator's question, or that round otherwise."""
 
 OPERATOR_CASES = 8
 """Cases at most that are made for operators' questions: most of these choose a kernel, not a result."""
@@ -421,7 +401,7 @@ class SizeTrials:
         """Why sizes are not tried; empty if they may be."""
         if any(name in self.axes_of_caller and sizes[name] != size for name, size in self._example.items()):
             return CHOSEN
-        return "" if self._is_affordable(sizes, question) else TOO_LARGE
+        return "" if is_affordable_for(question, self.inputs, sizes, self.takes_at_most) else TOO_LARGE
 
     def _judge(self, sides: Sides, verdict: Verdict) -> None:
         others = [sizes for sizes in self.legal_sizes if sides.is_other(sizes)]
@@ -449,17 +429,6 @@ class SizeTrials:
         """Whether an axis is 1 long that is longer in the example: half of it is nothing, and a wrong half as good."""
         return any(sizes[name] == 1 < size for name, size in self._example.items() if name in sizes)
 
-    def _is_affordable(self, sizes: Sizes, question: Question) -> bool:
-        growth = count_elements(self.inputs, sizes) / max(count_elements(self.inputs, self._example), 1)
-        is_minor = question.chooses_kernel or question.kind == "rounding"
-        if is_minor and growth > MINOR_GROWTH and count_elements(self.inputs, sizes) > 2**14:
-            return False
-        is_near = growth <= MODERATE_GROWTH or max({**self._example, **sizes}.values()) <= MODERATE_SIZE
-        is_moderate = is_near and question.is_asked and not question.chooses_kernel
-        power = 2.0 if question.chooses_kernel else 1.0 if is_moderate else 1.5
-        most_growth, most = (MODERATE_SIZE, MOST_ELEMENTS_ASKED) if is_moderate else (MOST_GROWTH, MOST_ELEMENTS)
-        return is_affordable(self.inputs, sizes, self.takes_at_most, power, most_growth, most)
-
     def _key(self, sizes: Sizes) -> tuple[int, ...]:
         return tuple({**self._example, **sizes}[name] for name in self._example)
 
@@ -480,39 +449,6 @@ class SizeTrials:
         ]
         proven = not open_ones and self.is_complete
         return AxisProof(name, least, most, tried, proven, tuple(dict.fromkeys(map(str, open_ones))))
-
-
-def count_elements(inputs: Inputs, sizes: Sizes) -> int:
-    """Elements of all inputs at some sizes."""
-    return sum(
-        math.prod(axes[d].size(sizes) if d in axes else size for d, size in enumerate(tensor.shape))
-        for tensor, axes in zip(inputs.tensors, inputs.axes, strict=True)
-    )
-
-
-def is_affordable(
-    inputs: Inputs,
-    sizes: Sizes,
-    takes_at_most: Callable[[float], bool],
-    power: float = 2.0,
-    most_growth: float = MOST_GROWTH,
-    most_elements: int = MOST_ELEMENTS,
-) -> bool:
-    """Whether a case may be made: distances and attention grow with the square of what they are given.
-
-    Args:
-        inputs: The example.
-        sizes: Those of the case.
-        takes_at_most: Whether one eager run on the example takes no more than some seconds.
-        power: Of its growth, with which the time is taken to grow.
-        most_growth: Largest ratio to the example, in elements.
-        most_elements: Largest number of elements, unless it is a few times the example's.
-    """
-    example = max(count_elements(inputs, inputs.sizes()), 1)
-    elements = count_elements(inputs, sizes)
-    growth = elements / example
-    small = elements <= max(most_elements, 4 * example) and growth <= most_growth
-    return small and takes_at_most(AFFORDABLE_S / max(growth, growth**power, 1e-9))
 
 
 def _identity(question: Question) -> object:

@@ -30,7 +30,7 @@ class Unasked:
     """Decisions that the file takes, by place, and how each is written: masked, Loop ..."""
     inputs: Inputs | None = None
     """The example."""
-    traced: Sequence[Mapping[str, int]] = ()
+    trace_sizes: Sequence[Mapping[str, int]] = ()
     """The sizes at which decisions were searched for."""
 
     def check_run(self, run: SymbolicRun) -> None:
@@ -72,8 +72,8 @@ class Unasked:
         at = ", ".join(f"{name}={size}" for name, size in sizes.items())
         if places:
             raise frozen_error(f"{places[0]}: the values that the model asks for at {at}", places[0])
-        empty = self._not_baked(p for p in new & example.empty_places if self.decisions[p] == IN_FILE)
-        if empty and not any(empty[0] in reads_at(other) for other in self.traced):
+        empty = self._not_baked(p for p in new & example.empty_places if self.decisions.get(p) == IN_FILE)
+        if empty and not any(empty[0] in reads_at(other) for other in self.trace_sizes):
             raise FrozenNumber(
                 f"{empty[0]} reads values at {at}, and none at the example's sizes: the file would hold a list without "
                 f"items. Give an example with some, or accept it with allow_baked=[{empty[0]!r}].",

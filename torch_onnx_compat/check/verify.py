@@ -38,10 +38,8 @@ FOLDING_LIMIT = 1_000_000_000
 MOST_SECONDS = 600.0
 """Seconds that a run of a file may take where nobody knows how long the model takes."""
 
-
-def limit_of(seconds: float, least: float = 60.0) -> float:
-    """Seconds that a run of the file may take, whose original took some seconds: a loop in it may never end."""
-    return max(least, 100 * seconds)
+FLOOR_S, SLOWEST = 60.0, 100.0
+"""Seconds that a run of the file may always take, and runs of the model that it may take else: its loop may not end."""
 
 
 def verify(
@@ -83,7 +81,7 @@ def verify(
     trim()  # onnxruntime has copied the weights into another layout
     for case in cases:
         try:
-            found = run_session(session, case.inputs, seconds=limit_of(case.reference.seconds))
+            found = run_session(session, case.inputs, seconds=max(FLOOR_S, SLOWEST * case.reference.seconds))
         except Exception as error:
             rows.append(Comparison(case.label, "", float("nan"), float("nan"), "", False, f"fails: {_reason(error)}"))
             raise VerificationError(_message(rows, case), tuple(rows), case.inputs) from error

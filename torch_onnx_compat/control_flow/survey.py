@@ -56,7 +56,7 @@ class Survey:
         alternatives: Decisions between two ways to compute the same values; True if the first way works at every size,
             False if the second does.
         different: Decisions between two ways that were seen to compute different values, at any sizes.
-        traced: The sizes of the traces that decisions were found in.
+        trace_sizes: The sizes of the traces that decisions were found in.
         equal_at: Sizes at which both ways were compared, where they could not be compared at the example's.
         peeled: File and line of each loop in the file whose first round is written for itself.
         ragged: By file and line of a loop, and list: the axis on which what its rounds append differs in size.
@@ -72,7 +72,7 @@ class Survey:
     places: dict[str, None] = field(default_factory=dict)
     alternatives: dict[Key, bool] = field(default_factory=dict)
     different: set[Key] = field(default_factory=set)
-    traced: list[dict[str, int]] = field(default_factory=list)
+    trace_sizes: list[dict[str, int]] = field(default_factory=list)
     equal_at: dict[str, int] = field(default_factory=dict)
     peeled: set[tuple[str, int]] = field(default_factory=set)
     ragged: dict[tuple[tuple[str, int], str], int] = field(default_factory=dict)
@@ -117,7 +117,7 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
         varying = [*_select_varying(one, other), *(e for run in runs for e in _select_varying(one, run))]
         events = [e for e in dict.fromkeys(varying) if e.place not in job.allow_baked]
         found.places.update(dict.fromkeys(e.place for e in events))
-        found.traced = [run.sizes for run in (one, other, *runs) if run is not None]
+        found.trace_sizes = [run.sizes for run in (one, other, *runs) if run is not None]
         met = [run.session for run in (one, other, *runs) if run is not None]
         # At sizes of which the same number follows, such as 2 x 8 for 4 x 4, one round alone compares the ways.
         found.different |= {key for session in met for key, same in session.equal.items() if not same}

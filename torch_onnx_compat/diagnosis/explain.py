@@ -14,7 +14,7 @@ from torch_onnx_compat.catalogue.entry import Symbolic
 from torch_onnx_compat.diagnosis.match import Message, messages, positions, score, words
 from torch_onnx_compat.errors import CompatError, InvalidFile, causes
 from torch_onnx_compat.places import is_user_file, plain, short
-from torch_onnx_compat.plan import Plan
+from torch_onnx_compat.plan import ADMITS, Plan
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -29,7 +29,6 @@ _MOST_REASONS = 3
 """Notes of entries that are added to an error, at most."""
 
 _OTHER_EXPORTER = re.compile(r"take exporter='\w+',? ?(?:or )?")
-_WITHHELD = "allow_approximate=True admits it"
 _ADMIT = "pass allow_approximate=True, which admits the entry named above, or "
 """What to do in the place of the other exporter, which the same entry serves."""
 _OPERATOR = re.compile(
@@ -126,7 +125,7 @@ def with_hint(error: CompatError, *reasons: CompatError) -> CompatError:
     """
     open_ones = [reason for reason in reasons or (error,) if not isinstance(reason, InvalidFile)]
     hints = dict.fromkeys(hint(*_chain(reason)) for reason in open_ones)
-    is_withheld = any(_WITHHELD in str(reason) for reason in reasons or (error,))
+    is_withheld = any(ADMITS in str(reason) for reason in reasons or (error,))
     if is_withheld or len(reasons) > 1:  # every exporter was tried
         hints = dict.fromkeys(_OTHER_EXPORTER.sub(_ADMIT if is_withheld else "", found) for found in hints)
     lines = [f"\n  diagnosis: {found}" for found in hints if found and found not in str(error)]

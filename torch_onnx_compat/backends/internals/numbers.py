@@ -49,8 +49,9 @@ def complete_numbers() -> Iterator[None]:
 def unchecked_powers() -> Iterator[None]:
     """While active, nobody asks whether a symbolic number is negative before it is raised to a power.
 
-    To Python, such a power is complex, and torch ends the capture. But the number may be negative at the example, and
-    the branch that computes the power one that the example does not take: there 0 stands for the number.
+    To Python, such a power is complex unless the exponent is whole, and torch ends the capture. But the number may be
+    negative at the example, and the branch that computes the power one that the example does not take: there 0 stands
+    for the number.
     """
     kind: Any = torch.SymFloat
     before = {name: vars(kind).get(name) for name in ("__pow__", "__rpow__")}
@@ -67,17 +68,19 @@ def unchecked_powers() -> Iterator[None]:
         return method
 
     try:
-        kind.__pow__ = unchecked(lambda number, other: _not_below_zero(number).__float_pow__(other))
-        kind.__rpow__ = unchecked(lambda number, other: number.__rfloat_pow__(_not_below_zero(other)))
+        kind.__pow__ = unchecked(lambda number, other: _base_of(number, other).__float_pow__(other))
+        kind.__rpow__ = unchecked(lambda number, other: number.__rfloat_pow__(_base_of(other, number)))
         yield
     finally:
         for name, method in before.items():
             setattr(kind, name, method)
 
 
-def _not_below_zero(number: Any) -> Any:
+def _base_of(number: Any, exponent: Any) -> Any:
+    """The base of a power, 0 where the power is complex; a whole exponent makes none of a negative number."""
+    is_whole = isinstance(exponent, _WHOLE) or (isinstance(exponent, float) and exponent.is_integer())
     now: Any = number.node.hint if isinstance(number, (torch.SymInt, torch.SymFloat)) else 0
-    return torch.sym_max(number, 0.0) if now is not None and now < 0 else number
+    return number if is_whole or now is None or now >= 0 else torch.sym_max(number, 0.0)
 
 
 def _of_subclasses(torchs: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

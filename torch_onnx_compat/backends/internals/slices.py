@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
-from torch._subclasses import fake_impls
-from torch.fx.experimental import _config
+
+from torch_onnx_compat.backends.internals.find import first_module
 
 _SLICE = torch.ops.aten.slice.Tensor
 
@@ -19,12 +19,13 @@ def open_slices() -> Iterator[None]:
 
     torch asks the example otherwise, and the program holds for such sizes only. torch before 2.9 knows no other way.
     """
+    config = first_module("torch.fx.experimental._config")
 
     def without_questions(given: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        with _config.patch(backed_size_oblivious=True):  # type: ignore[attr-defined]
+        with config.patch(backed_size_oblivious=True):
             return given(*args, **kwargs)
 
-    with _exchanged(without_questions) if hasattr(_config, "backed_size_oblivious") else nullcontext():
+    with _replace_slice(without_questions) if hasattr(config, "backed_size_oblivious") else nullcontext():
         yield
 
 
@@ -39,7 +40,7 @@ def watch_slices(note: Callable[[], None]) -> Iterator[None]:
             note()
         return result
 
-    with _exchanged(watched):
+    with _replace_slice(watched):
         yield
 
 
@@ -47,9 +48,9 @@ def _count(mode: Any) -> int:
     return len(mode.shape_env.guards) if mode.shape_env is not None else 0
 
 
-def _exchanged(wrapper: Callable[..., Any]) -> AbstractContextManager[None]:
+def _replace_slice(wrapper: Callable[..., Any]) -> AbstractContextManager[None]:
     """Calls a wrapper in the place of torch's own slice of fake tensors, where torch has one."""
-    table: dict[Any, Any] = fake_impls.op_implementations_dict
+    table: dict[Any, Any] = first_module("torch._subclasses.fake_impls").op_implementations_dict
     given = table.get(_SLICE)
     if given is None:
         return nullcontext()

@@ -193,10 +193,10 @@ def _are_close(a: Any, b: Any) -> bool:
                 return False
         except NoConditional:
             return False
-        return any(map(_tells, ours)) and all(_are_near(x, y) for x, y in zip(ours, theirs, strict=True))
+        return any(map(_is_informative, ours)) and all(_are_near(x, y) for x, y in zip(ours, theirs, strict=True))
 
 
-def _tells(x: Tensor) -> bool:
+def _is_informative(x: Tensor) -> bool:
     """Whether that another tensor has the same values says that it is computed alike: two answers agree by chance."""
     return x.is_floating_point() and x.numel() > 1 and bool((x != x.flatten()[0]).any())
 
