@@ -37,24 +37,28 @@ def test_sizes_within_the_bounds():
 
 
 class Positions(nn.Module):
-    """Its table of 4 x 4 is resized where the picture has another number of cells."""
+    """Its square table is resized where the picture has another number of cells."""
 
-    def __init__(self, resize):
+    def __init__(self, resize, side=4):
         super().__init__()
-        self.table, self.resize = nn.Parameter(torch.randn(1, 1, 4, 4)), resize
+        self.table, self.resize = nn.Parameter(torch.randn(1, 1, side, side)), resize
 
     def forward(self, x):
         height, width = x.shape[1:]
         rows = x.flatten(1)
-        if height * width != 16:
+        if height * width != self.table.numel():
             return rows + self.resize(self.table, (height, width)).flatten(1)
         return rows + self.table.flatten(1)
 
 
 @pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
-@pytest.mark.parametrize("resize", [F.interpolate, F.adaptive_avg_pool2d], ids=lambda function: function.__name__)
-def test_a_table_that_is_resized_to_its_own_size(resize, exporter, tmp_path):
-    model = Positions(resize).eval()
+@pytest.mark.parametrize(
+    ("resize", "side"),
+    [(F.interpolate, 4), (F.adaptive_avg_pool2d, 4), (F.interpolate, 3)],
+    ids=lambda value: getattr(value, "__name__", value),
+)
+def test_a_table_that_is_resized_to_its_own_size(resize, side, exporter, tmp_path):
+    model = Positions(resize, side).eval()
     path = str(tmp_path / "model.onnx")
     try:
         export_compat(
@@ -69,6 +73,7 @@ def test_a_table_that_is_resized_to_its_own_size(resize, exporter, tmp_path):
         assert "test_products.py" in str(error)
         return
     session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
-    for size in ((4, 4), (2, 8), (8, 2), (1, 16), (16, 1), (5, 6)):
+    cells = side * side
+    for size in ((side, side), (2, 8), (8, 2), (1, cells), (cells, 1), (5, 6)):
         x = torch.randn(2, *size)
         torch.testing.assert_close(torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), model(x).detach())

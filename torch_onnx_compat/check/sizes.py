@@ -378,8 +378,10 @@ class SizeTrials:
         """Sizes on the other side at which one axis is longer than another one, for each two of a question.
 
         A branch for one product of sizes may do at some of them what the other branch does: a table of 4 x 4 that is
-        resized to 4 x 4 is itself, and resized to 2 x 8 it is not.
+        resized to 4 x 4 is itself, and resized to 2 x 8 it is not. Of 3 x 3 only 1 x 9 tells, where operators have
+        other answers for an axis of one cell: they choose a kernel, and not the model's way.
         """
+        path = [one for one in path if not one.question.chooses_kernel]
         done: set[str] = set()
         for sizes in sides.uneven() if len(sides.axes) > 1 else ():
             longest = max(sides.axes, key=lambda axis: sizes[axis])

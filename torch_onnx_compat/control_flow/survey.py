@@ -7,10 +7,11 @@ shows no new one. Traces at two different sizes separate decisions on dynamic si
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
+from typing import TypeVar
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportJob
@@ -27,6 +28,7 @@ from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.inputs.probing import differing, distinct_sizes, other_sizes
 from torch_onnx_compat.stack import own_stacks
 
+T = TypeVar("T")
 Sizes = dict[Key, tuple[int, ...]]
 
 FAR = 5
@@ -79,6 +81,44 @@ class Survey:
     value_sites: dict[Site, str] = field(default_factory=dict)
     loop_sites: dict[Site, str] = field(default_factory=dict)
     sizes_are_numbers: bool = False
+    _known_ragged: int = 0
+
+    def note(self, made: _Round, allow_baked: Collection[str]) -> bool:
+        """Takes over what the traces of a round found.
+
+        Args:
+            made: The traces.
+            allow_baked: Places of decisions that the caller accepts as they are.
+
+        Returns:
+            Whether anything is new, so that another round is needed.
+        """
+        events = [event for event in made.varying() if event.place not in allow_baked]
+        self.places.update(dict.fromkeys(event.place for event in events))
+        self.trace_sizes = [run.sizes for run in made.all]
+        sessions = [run.session for run in made.all]
+        # At sizes of which the same number follows, such as 2 x 8 for 4 x 4, one round alone compares the ways.
+        self.different |= {key for session in sessions for key, same in session.equal.items() if not same}
+        self.value_sites = {site: place for session in sessions for site, place in session.value_sites.items()}
+        self.loop_sites = {site: place for session in sessions for site, place in session.loop_sites.items()}
+        main = [run.session for run in made.main]
+        peeled, ragged = len(self.peeled), self._known_ragged
+        self.peeled |= _joined(session.to_peel for session in main)
+        self._known_ragged = len(self.ragged)  # the traces themselves fill it
+        is_new = [
+            self.rewriting.extend(events),
+            self.rewriting.extend_to([code for session in main for code in session.users.codes]),
+            self.rewriting.mark_loops(_joined(session.unbounded for session in main)),
+            self.rewriting.mark_calls(_joined(session.calls_to_open for session in main)),
+            self.rewriting.mark_splits(_joined(session.split for session in main)),
+            len(self.peeled) > peeled,
+            self._known_ragged > ragged,
+        ]
+        known = (self.own_sizes, self.sizes, self.conflicts)
+        self.own_sizes = [made.example.session.sizes]
+        self.sizes = [] if made.other is None else [run.session.sizes for run in (made.other, *made.further)]
+        self.conflicts = {key: why for session in reversed(main) for key, why in session.conflicts.items()}
+        return any(is_new) or known != (self.own_sizes, self.sizes, self.conflicts)
 
     def obstacle_at(self, place: str) -> str:
         """Why the decision at a place cannot be rewritten; empty if it can."""
@@ -100,55 +140,23 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
     # or nobody would see that it is.
     is_unproven = job.decides is not None
     found = Survey(Rewriting(), sizes_are_numbers=bool(sizes) and (is_unproven or bool(wrong_at)))
-    elsewhere = [inputs for inputs in wrong_at if inputs.sizes() != sizes]
-    others = [*elsewhere[:1], *_other_sizes(job)]
-    further = [*elsewhere[1:], *(_other_sizes(job)[:1] if elsewhere else ()), *_half(job)]
-    asks_sizes = False
+    traces = _Traces(job, [inputs for inputs in wrong_at if inputs.sizes() != sizes])
     for _ in range(ROUNDS):
-        theirs, mine = found.sizes, found.own_sizes
-        known = len(found.ragged)
-        one = _trace(job, job.inputs, found, theirs)
-        if one.session.is_endless:
+        made = traces.make(found)
+        if made.example.session.is_endless:
             return found  # the export meets the same, and says so
-        other = _first_run(job, others, found, mine)
-        asks_sizes = asks_sizes or not all(event.from_data for event in one.events)
-        runs = [_trace(job, inputs, found, mine, notes_users=False) for inputs in further if asks_sizes]
-        runs = [run for run in runs if run.complete]
-        varying = [*_select_varying(one, other), *(e for run in runs for e in _select_varying(one, run))]
-        events = [e for e in dict.fromkeys(varying) if e.place not in job.allow_baked]
-        found.places.update(dict.fromkeys(e.place for e in events))
-        found.trace_sizes = [run.sizes for run in (one, other, *runs) if run is not None]
-        met = [run.session for run in (one, other, *runs) if run is not None]
-        # At sizes of which the same number follows, such as 2 x 8 for 4 x 4, one round alone compares the ways.
-        found.different |= {key for session in met for key, same in session.equal.items() if not same}
-        found.value_sites = {site: place for session in met for site, place in session.value_sites.items()}
-        found.loop_sites = {site: place for session in met for site, place in session.loop_sites.items()}
-        new = found.rewriting.extend(events)
-        new |= found.rewriting.extend_to([*one.session.users.codes, *(other.session.users.codes if other else ())])
-        unbounded = one.session.unbounded | (other.session.unbounded if other else set())
-        new |= found.rewriting.mark_loops(unbounded)
-        peeled = one.session.to_peel | (other.session.to_peel if other else set())
-        new |= not peeled <= found.peeled or len(found.ragged) > known
-        found.peeled |= peeled
-        new |= found.rewriting.mark_calls(one.session.calls_to_open | (other.session.calls_to_open if other else set()))
-        new |= found.rewriting.mark_splits(one.session.split | (other.session.split if other else set()))
-        found.own_sizes = [one.session.sizes]
-        found.sizes = [run.session.sizes for run in (other, *runs) if other is not None and run is not None]
-        conflicts = {**(other.session.conflicts if other else {}), **one.session.conflicts}
-        sizes_known = (mine, theirs) == (found.own_sizes, found.sizes)
-        settled = not new and sizes_known and conflicts == found.conflicts
-        found.conflicts = conflicts
-        if settled and not _find_alternatives(job, found, [run for run in (one, other) if run is not None], runs):
+        is_new = found.note(made, job.allow_baked)
+        if not is_new and not _find_alternatives(job, found, made):
             break
-    if found.rewriting and job.inputs.sizes():
+    if found.rewriting and sizes:
         # Shapes may agree by chance at two sizes; at a third one that is unlikely.
-        third = job.inputs.at_sizes({name: size + FAR for name, size in job.inputs.sizes().items()})
+        third = job.inputs.at_sizes({name: size + FAR for name, size in sizes.items()})
         last = _trace(job, third, found, found.own_sizes, notes_users=False)
         found.conflicts = {**last.session.conflicts, **found.conflicts}
     return found
 
 
-def _find_alternatives(job: ExportJob, found: Survey, runs: list[_Run], further: Sequence[_Run]) -> bool:
+def _find_alternatives(job: ExportJob, found: Survey, made: _Round) -> bool:
     """Searches for decisions with a branch that works at every size and a branch that computes the same where it runs.
 
     Example: attention over the whole picture if it is one window, else over the windows that it is cut into. The two
@@ -157,27 +165,27 @@ def _find_alternatives(job: ExportJob, found: Survey, runs: list[_Run], further:
     Args:
         job: What is exported.
         found: What is known so far.
-        runs: Traces at the example's sizes and at other ones.
-        further: Traces at further sizes, which are not made again.
+        made: The traces of this round, which are not made again.
 
     Returns:
         Whether it found a new one.
     """
-    asked = {key for run in runs for key in (*run.session.lone, *run.session.equal)}
+    runs = made.all
+    asked = {key for run in made.main for key in (*run.session.lone, *run.session.equal)}
     asked -= {*found.alternatives, *found.different}
     sizes = job.inputs.sizes()
     for part in PARTS:
-        new = {key: first for key in asked for first in _branch_for_every_size(key, [*runs, *further])}
+        new = {key for key in asked if _branch_for_every_size(key, runs)}
         smaller = {name: size // part for name, size in sizes.items() if size // part >= SMALLEST}
         if not smaller or len(new) == len(asked):
             break
-        made = next((run for run in further if run.sizes == {**sizes, **smaller}), None)
-        runs.append(made or _trace(job, job.inputs.at_sizes(smaller), found, found.own_sizes, notes_users=False))
-        if {key for key in asked for _ in _branch_for_every_size(key, [*runs, *further])} - set(new):
+        if not any(run.sizes == {**sizes, **smaller} for run in made.further):
+            runs.append(_trace(job, job.inputs.at_sizes(smaller), found, found.own_sizes, notes_users=False))
+        if {key for key in asked if _branch_for_every_size(key, runs)} - new:
             found.equal_at = {**sizes, **smaller}
-    new = {key: first for key in asked for first in _branch_for_every_size(key, [*runs, *further])}
-    found.alternatives.update(new)
-    return bool(new)
+    alternatives = {key: first for key in asked for first in _branch_for_every_size(key, runs)}
+    found.alternatives.update(alternatives)
+    return bool(alternatives)
 
 
 def _branch_for_every_size(key: Key, runs: Sequence[_Run]) -> set[bool]:
@@ -199,6 +207,64 @@ class _Run:
     events: list[Event]
     session: Session
     complete: bool
+
+
+@dataclass
+class _Round:
+    """The traces of one round of a search.
+
+    Attributes:
+        example: At the example's sizes.
+        other: At the first other sizes that the model accepts; None where no axis is dynamic.
+        further: At further sizes, of a model that decides by sizes.
+    """
+
+    example: _Run
+    other: _Run | None
+    further: list[_Run]
+
+    @property
+    def main(self) -> list[_Run]:
+        """The traces at the example's sizes and at the first other ones."""
+        return [self.example] if self.other is None else [self.example, self.other]
+
+    @property
+    def all(self) -> list[_Run]:
+        """All traces."""
+        return [*self.main, *self.further]
+
+    def varying(self) -> list[Event]:
+        """The decisions that differ between two of the traces, or that depend on data."""
+        others = (self.other, *self.further)
+        return list(dict.fromkeys(event for run in others for event in _select_varying(self.example, run)))
+
+
+class _Traces:
+    """Makes the traces of a search, at the same sizes in each round.
+
+    Args:
+        job: What is exported.
+        elsewhere: Inputs of other sizes at which the model is known to decide otherwise than at the example.
+    """
+
+    def __init__(self, job: ExportJob, elsewhere: Sequence[Inputs]) -> None:
+        self._job = job
+        self._others = [*elsewhere[:1], *_other_sizes(job)]
+        self._further = [*elsewhere[1:], *(_other_sizes(job)[:1] if elsewhere else ()), *_half(job)]
+        self._asks_sizes = False
+        """Whether a trace at the example's sizes took a decision by sizes, in this round or before."""
+
+    def make(self, found: Survey) -> _Round:
+        """Makes the traces of a round; that at the example's sizes alone where it does not come to an end."""
+        theirs, mine = found.sizes, found.own_sizes
+        example = _trace(self._job, self._job.inputs, found, theirs)
+        if example.session.is_endless:
+            return _Round(example, None, [])
+        other = _first_run(self._job, self._others, found, mine)
+        self._asks_sizes = self._asks_sizes or not all(event.from_data for event in example.events)
+        further = self._further if self._asks_sizes else ()
+        runs = [_trace(self._job, inputs, found, mine, notes_users=False) for inputs in further]
+        return _Round(example, other, [run for run in runs if run.complete])
 
 
 def _other_sizes(job: ExportJob) -> list[Inputs]:
@@ -274,6 +340,10 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
         session.note_failed_rounds()
         log.note_refused(error)
     return _Run(inputs.sizes(), log.events, session, complete)
+
+
+def _joined(sets: Iterable[set[T]]) -> set[T]:
+    return set().union(*sets)
 
 
 class _TraceComplete(Exception):

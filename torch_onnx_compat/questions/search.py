@@ -133,13 +133,13 @@ class Sides:
         The example may be on this side, too: where it is 4 x 4, both branches may agree there, and nowhere else.
         """
         for first, second in itertools.permutations(self.axes, 2):
-            found: list[tuple[float, Sizes]] = []
+            found: list[tuple[tuple[bool, float], Sizes]] = []  # a line comes last
             for size in UNEVEN:
                 at = partial(self._at_two, first, size, second)
                 roots = self._roots(second, at) if is_within(self._bounds, first, size) else ()
                 for other in roots:
                     if other > size and is_within(self._bounds, second, other):
-                        found.append((abs(math.log(other / size / PROPORTION)), at(other)))
+                        found.append(((size == 1, abs(math.log(other / size / PROPORTION))), at(other)))
             yield from [sizes for _, sizes in sorted(found, key=lambda pair: pair[0])][:MOST_UNEVEN]
 
     def past_refusal(self, refused: Sizes, asked: Iterable[Question]) -> Iterator[Sizes]:
