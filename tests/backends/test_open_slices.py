@@ -5,10 +5,9 @@ import onnxruntime
 import pytest
 import torch
 import torch.nn.functional as F
-from torch._subclasses import fake_impls
+from torch.torch_version import TorchVersion
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.backends import internals
 
 
 def fill(x):
@@ -40,6 +39,7 @@ def middle(x):
     return x[:, 2:-2].sum(1), x[:, ::2], x[:, 3:7:2].sum(1)
 
 
+@pytest.mark.skipif(TorchVersion(torch.__version__) < (2, 14), reason="older captures hold on the example's side")
 @pytest.mark.parametrize("length", [4, 9])
 @pytest.mark.parametrize(
     "function", [fill, pad, average, count, decide, middle], ids=lambda function: function.__name__
@@ -54,10 +54,3 @@ def test_both_sides_of_the_end(function, length, tmp_path):
         wanted = wanted if isinstance(wanted, tuple) else (wanted,)
         for found, right in zip(session.run(None, {"x": x.numpy()}), wanted, strict=True):
             np.testing.assert_allclose(found, right.numpy(), rtol=1e-5, atol=1e-6)
-
-
-def test_torch_has_its_own_slice_afterwards():
-    before = dict(fake_impls.op_implementations_dict)
-    with pytest.raises(KeyboardInterrupt), internals.watch_slices(print), internals.open_slices():
-        raise KeyboardInterrupt
-    assert fake_impls.op_implementations_dict == before

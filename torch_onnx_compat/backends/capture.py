@@ -143,6 +143,7 @@ def _run_export(job: ExportJob, log: CaptureLog, errors: CaughtErrors) -> Captur
 
     passes: list[bool] = []
     with ExitStack() as stack:
+        stack.enter_context(internals.size_oblivious())
         stack.enter_context(internals.rnn_decompositions(shapes is not None))
         stack.enter_context(internals.capturing_transforms())
         stack.enter_context(derivatives.watch_backward(lambda: passes.append(True)))

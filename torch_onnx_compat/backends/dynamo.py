@@ -40,48 +40,21 @@ class _Bounded(ExportFailed):
 def export(job: ExportJob) -> ExportedGraph:
     """Exports through torch.export.
 
-    Where a size that the model computes is 1 on the example, half of 3 for one, torch takes it for 1 everywhere. So a
-    capture that holds for no longer axes is made again of a longer example. Before that, and where the model takes
-    sizes for which it does not hold, it is made again with slices that ask nothing of the sizes, if one did.
+    Before torch 2.14 a slice that ends beyond the example's axis bounds that axis, or fixes it. So a capture that holds
+    for no longer axes is made again of a longer example.
 
     Raises:
         ExportFailed: torch refused the model, or the capture fixed or bounded a dynamic axis.
     """
-    asked: list[None] = []
     try:
-        with internals.watch_slices(lambda: asked.append(None)):
-            exported = _export(job)
-        if asked and _is_too_narrow(job, exported.assumed):
-            with suppress(CompatError):
-                return _export_open(job)
-        return exported
+        return _export(job)
     except (_Bounded, FixedAxis):  # perhaps at this size only: x[3:] of four rows has one, which torch takes for fixed
-        if asked:
-            with suppress(CompatError):
-                return _export_open(job)
         for longer in _longer_examples(job):
             with suppress(CompatError):  # the model may refuse these sizes; what the caller asked for is reported
                 exported = _export(longer)
                 if _holds_at(exported.assumed, longer.inputs, job.inputs):
                     return exported
         raise
-
-
-def _is_too_narrow(job: ExportJob, assumed: Sequence[Question]) -> bool:
-    """Whether the model takes an axis at its smallest size, and a capture does not hold there."""
-    sizes, bounds, accepts = job.inputs.sizes(), job.inputs.bounds(), job.accepts
-    for name in sizes:
-        smallest = {name: bounds.get(name, (1, None))[0] or 1}
-        asked = (Sides(question, sizes, bounds) for question in assumed if not question.is_equality)
-        is_other = any(sides.is_other({**sizes, **smallest}) for sides in asked)
-        if is_other and accepts is not None and accepts(job.inputs.at_sizes(smallest)):
-            return True
-    return False
-
-
-def _export_open(job: ExportJob) -> ExportedGraph:
-    with internals.open_slices():
-        return _export(replace(job, subject=job.make_subject()))
 
 
 def _holds_at(assumed: Sequence[Question], captured: Inputs, example: Inputs) -> bool:

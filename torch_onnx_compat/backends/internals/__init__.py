@@ -26,7 +26,7 @@ from torch_onnx_compat.backends.internals.number_kinds import pythons_own
 from torch_onnx_compat.backends.internals.schemas import is_kept_by_torch, names_of_views, places_of_numbers
 from torch_onnx_compat.backends.internals.scripting import forget_sizes, script_if, script_loop
 from torch_onnx_compat.backends.internals.sequences import pad_sequence
-from torch_onnx_compat.backends.internals.slices import open_slices, watch_slices
+from torch_onnx_compat.backends.internals.size_oblivious import size_oblivious
 from torch_onnx_compat.backends.internals.torchscript import (
     add_tensor_method,
     built_in_symbolic,
@@ -75,7 +75,6 @@ __all__ = [
     "match_numbers",
     "max_torchscript_opset",
     "names_of_views",
-    "open_slices",
     "optional_tensor_type",
     "output_types",
     "overloads",
@@ -91,13 +90,13 @@ __all__ = [
     "script_if",
     "script_loop",
     "size_conditions",
+    "size_oblivious",
     "suppress_in_capture",
     "symbolic_registry",
     "text_of_graph",
     "torchlib_function",
     "trace",
     "untranslated",
-    "watch_slices",
     "without_compilation",
     "without_function_modes",
     "without_weights",
