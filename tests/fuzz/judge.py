@@ -112,7 +112,7 @@ def run_eager(program: Program, path: Path, inputs: tuple[Tensor, ...]) -> list[
 _FRACTION = re.compile(r"(shape\[[^]]*\]|size\([^)]*\)) \* \d*\.\d")
 """Where a program computes a fraction of a size."""
 
-_PAIR = re.compile(r"\((\d+), (\d+)\)")
+_PAIR = re.compile(r"\(([1-9]\d*), ([1-9]\d*)\)")
 """Where a program has a key of two sizes."""
 
 ROUNDING = [90, 50, 52]

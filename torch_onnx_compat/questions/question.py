@@ -59,8 +59,15 @@ class Question:
         return _CONSEQUENCES.get(self.kind, "the file holds the example's answer")
 
     def __str__(self) -> str:
-        return f"{self.place} {_TEXTS[self.kind].format(self.expression)}"
+        formula = str(self.expression)
+        if len(formula) > LONGEST:
+            axes = ", ".join(sorted(map(str, self.expression.free_symbols)))
+            formula = f"{formula[:LONGEST]}… (a formula of {axes})"
+        return f"{self.place} {_TEXTS[self.kind].format(formula)}"
 
+
+LONGEST = 100
+"""Characters of a formula that a reader is shown."""
 
 _TEXTS = {
     "condition": "asks whether {}",

@@ -16,6 +16,16 @@ def data_symbols(expression: Any) -> list[Any]:
     return sorted(free_unbacked_symbols(expression), key=str)
 
 
+def has_more_choices(expression: Any, most: int) -> bool:
+    """Whether an expression holds more than some number of Min and Max; it is read no further than that."""
+    open_parts, count = [expression], 0
+    while open_parts and count <= most:
+        part = open_parts.pop()
+        count += type(part).__name__ in ("Min", "Max")
+        open_parts += part.args
+    return count > most
+
+
 def compile_expression(
     expression: Any, symbols: Sequence[Any], rounded: Callable[[float], Any] | None = None
 ) -> Callable[..., bool | int | float | None]:
