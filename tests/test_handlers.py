@@ -1,6 +1,7 @@
 """Errors that a model catches: only those of eager torch may send the file another way."""
 
 import contextlib
+import importlib
 import types
 from fractions import Fraction
 
@@ -236,3 +237,15 @@ def test_a_function_whose_file_was_edited_is_left_as_it_is(tmp_path):
         assert scope["retry"].__code__ is before
         assert scope["retry"](0) == 1
     assert not errors.found
+
+
+def test_what_a_module_catches_as_it_is_imported_is_none_of_the_models(tmp_path, monkeypatch):
+    """torch imports some of its parts, and what they need, in the first export that uses them."""
+    text = "import contextlib\ndef find():\n    with contextlib.suppress(ValueError):\n        [].index(1)\nfind()\n"
+    (tmp_path / "imported_late.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with CaughtErrors() as errors:
+        module = importlib.import_module("imported_late")
+        assert not errors.found
+        module.find()
+    assert len(errors.found) == 1

@@ -23,6 +23,7 @@ from typing import Any
 from torch_onnx_compat.backends.checks import Place, innermost_statements
 from torch_onnx_compat.caller.reach import is_followed
 from torch_onnx_compat.places import first_line, short
+from torch_onnx_compat.stack import frames_of_model
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,9 @@ class CaughtErrors:
         self._scopes.pop().close()
 
     def add(self, error: BaseException, handler: Place) -> None:
-        """Notes an error, and the statement that caught it."""
+        """Notes an error, and the statement that caught it; but not what a module does while it is imported."""
+        if any(frame.f_code.co_filename.startswith("<frozen importlib") for frame in frames_of_model()):
+            return
         frames = list(traceback.walk_tb(error.__traceback__))  # empty for a group
         own = [(f.f_code.co_filename, line) for f, line in frames if is_followed(f.f_globals.get("__name__"))]
         filename, line = own[-1] if own else (handler.filename, handler.line)
