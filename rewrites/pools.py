@@ -66,6 +66,18 @@ def _average(
     return pooled[0] if is_single else pooled
 
 
+# Maxima over a dynamic length: torch asks for it as a number, unless the indices are wanted too
+
+
+@decomposition(nn.functional.max_pool1d, needed_on=("dynamo",), exactness=Exactness.BITWISE)
+def max_pool1d_of_indices(input: Tensor, *windows: Any, **options: Any) -> Tensor:
+    """Pools (N, C, L) or (C, L), by the function that also returns indices.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.MaxPool1d.html
+    """
+    return nn.functional.max_pool1d_with_indices(input, *windows, **options)[0]
+
+
 # Maxima of images without a batch axis: those of a batch of one, where indices count within a channel
 
 

@@ -85,11 +85,11 @@ def crop(op: Ops, src: Value, index: Value) -> Value:
 
 
 def is_larger(op: Ops, src: Value, index: Value) -> bool:
-    """Whether `src` may be larger than `index`; axes that both vary are taken to be equal."""
+    """Whether `src` may be larger than `index`, as on an axis that varies."""
     sizes, wanted = op.shape(src), op.shape(index)
     if sizes is None or wanted is None:
-        return False
-    return any(a != b for a, b in zip(sizes, wanted, strict=True))
+        return True
+    return any(a is None or a != b for a, b in zip(sizes, wanted, strict=True))
 
 
 def spread(op: Ops, index: Value, axis: int, rank: int, like: Value) -> Value:

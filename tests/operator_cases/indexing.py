@@ -411,6 +411,7 @@ SCATTERS = [
         lambda x: x.scatter(1, torch.tensor([[1, 0]]).expand(x.shape[0], 2), x * 2),
         floats(4),
     ),
+    Case("scatter", "larger source", lambda x, i, v: torch.zeros_like(x).scatter(0, i[i.shape[0] // 2 :], v), rows),
     Case("scatter", "dynamic axis", lambda x, i, v: x.scatter(0, i.sort(0).values[:1], v), rows),
     Case("scatter", "reduce add", lambda x, i, v: x.scatter(1, i, v, reduce="add"), grid),
     Case("scatter", "reduce multiply", lambda x, i, v: x.scatter(1, i, v, reduce="multiply"), grid),

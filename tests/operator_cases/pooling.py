@@ -103,6 +103,8 @@ CASES = [
     ),
     Case("max_pool1d", "padding, dilation", lambda x: F.max_pool1d(x, 3, 2, 1, 2), image(3, 11)),
     Case("max_pool1d", "ceil_mode", nn.MaxPool1d(3, 2, ceil_mode=True), image(3, 12)),
+    Case("max_pool1d", "dynamic length", lambda x: F.max_pool1d(x, 3, 2, 1), growing(3, 5)),
+    Case("max_pool1d", "dynamic length, ceil_mode", nn.MaxPool1d(3, 2, ceil_mode=True), growing(3, 5)),
     Case("max_pool1d", "with indices", lambda x: F.max_pool1d(x, 3, 2, 1, return_indices=True), ties(3, 11)),
     Case("max_pool2d", "padding, dilation", lambda x: F.max_pool2d(x, 3, 2, 1, 2), image(3, 11, 9)),
     Case("max_pool2d", "ceil_mode", nn.MaxPool2d(3, 2, 1, ceil_mode=True), image(3, 12, 10)),

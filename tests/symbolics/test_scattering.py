@@ -82,7 +82,7 @@ EXAMPLES = [
         VALUES,
         broken=like("scatter", lambda op, self, dim, index, src, **_: op.ScatterElements(self, index, src, axis=dim)),
         samples=VALUES_SAMPLES,
-        leaves=lambda x, i, v: (x.scatter(1, i, 2.0), x.scatter(1, i[:, :4], x)),
+        leaves=lambda x, i, v: (x.scatter(1, i, 2.0), x[0].scatter(0, i[0, :4], x.mean(0))),
     ),
     Example(
         "scatter_add",
@@ -93,7 +93,7 @@ EXAMPLES = [
         ),
         VALUES,
         samples=VALUES_SAMPLES,
-        leaves=lambda x, i, v: x.scatter_add(1, i, v),
+        leaves=lambda x, i, v: x[0].scatter_add(0, i[0, :4], x.mean(0)),
         exporters=("dynamo", "torchscript"),
     ),
     Example(
