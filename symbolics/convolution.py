@@ -47,15 +47,17 @@ def conv_by_group(
 
     Declines: a kernel whose size, or number of channels, varies.
     """
-    if not _groups_vary(input, groups):
+    if not _groups_vary(input, weight, groups):
         return NotImplemented
+    if input.dim() < weight.dim():
+        return convolve_by_group(input.unsqueeze(0), weight, bias, stride, padding, dilation, groups).flatten(0, 1)
     return convolve_by_group(input, weight, bias, stride, padding, dilation, groups)
 
 
 def convolve_by_group(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, groups: Any
 ) -> Tensor:
-    """Convolves (1, G C, *image) with (G O, C, *kernel) into (1, G O, *cells); arguments as for torch.conv2d.
+    """Convolves (N, G C, *image) with (G O, C, *kernel) into (N, G O, *cells); arguments as for torch.conv2d.
 
     Raises:
         Declined: C or the kernel's size varies.
@@ -68,8 +70,9 @@ def convolve_by_group(
     else:
         padding = 0 if padding == "valid" else padding
         patches = CONVOLUTIONS[len(kernel) - 1](images, ones, None, stride, padding, dilation, channels)
-    products = weight.reshape(groups, -1, channels * math.prod(kernel)) @ patches.flatten(2)
-    return _add_bias(products.reshape(1, -1, *patches.shape[2:]), bias)
+    cells = channels * math.prod(kernel)
+    products = weight.reshape(groups, -1, cells) @ patches.reshape(_batch(input), groups, cells, -1)
+    return _add_bias(products.flatten(1, 2).unflatten(2, patches.shape[2:]), bias)
 
 
 @decomposition(TRANSPOSES, **ON_BOTH)
@@ -89,9 +92,12 @@ def conv_transpose_by_group(
 
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv_transpose2d.html
     """
-    if not _groups_vary(input, groups):
+    if not _groups_vary(input, weight, groups):
         return NotImplemented
-    return convolve_transposed_by_group(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    options = (stride, padding, output_padding, groups, dilation)
+    if input.dim() < weight.dim():
+        return convolve_transposed_by_group(input.unsqueeze(0), weight, bias, *options).flatten(0, 1)
+    return convolve_transposed_by_group(input, weight, bias, *options)
 
 
 def convolve_transposed_by_group(
@@ -104,27 +110,32 @@ def convolve_transposed_by_group(
     groups: Any,
     dilation: Any,
 ) -> Tensor:
-    """Convolves, transposed, (1, G C, *image) with (G C, O, *kernel) into (1, G O, *cells); arguments as torch's.
+    """Convolves, transposed, (N, G C, *image) with (G C, O, *kernel) into (N, G O, *cells); arguments as torch's.
 
     Raises:
         Declined: O or the kernel's size varies.
     """
     channels, *kernel = _fixed_sizes(weight, 1, "the weight's sizes but the first")
-    image = _image(input)
     cells = channels * math.prod(kernel)
-    products = weight.reshape(groups, -1, cells).transpose(1, 2) @ input.reshape(groups, -1, *image).flatten(2)
+    images = input.flatten(2).unflatten(1, (groups, -1))
+    products = weight.reshape(groups, -1, cells).transpose(1, 2) @ images
     ones = _single_ones(channels, kernel, input)
-    products = products.reshape(-1, cells, *image)
+    products = products.reshape(-1, cells, *_image(input))
     transpose = TRANSPOSES[len(kernel) - 1]
     summed = transpose(products, ones, None, stride, padding, output_padding, channels, dilation)
-    return _add_bias(summed.reshape(1, -1, *summed.shape[2:]), bias)
+    return _add_bias(summed.unflatten(0, (_batch(input), groups)).flatten(1, 2), bias)
 
 
-def _groups_vary(input: Tensor, groups: Any) -> bool:
-    """Whether the file decides the number of groups; the image is then a batch of one whose channels vary."""
+def _groups_vary(input: Tensor, weight: Tensor, groups: Any) -> bool:
+    """Whether the file decides the number of groups, as it does where the channels vary."""
     if type(groups) is int:
         return False
-    return static_size(input, 1) is None
+    return static_size(input, 1 - weight.dim()) is None
+
+
+def _batch(input: Tensor) -> Any:
+    size = static_size(input, 0)
+    return input.shape[0] if size is None else size
 
 
 def _fixed_sizes(weight: Tensor, first: int, name: str) -> list[Any]:

@@ -58,6 +58,30 @@ def convolve_transposed(x, w):
     )
 
 
+def blur(x):
+    channels = x.shape[1]
+    taps = TAPS.repeat(2 * channels, 1, 1, 1) * torch.arange(2 * channels).reshape(-1, 1, 1, 1)
+    return (
+        F.conv2d(x, TAPS.expand(channels, 1, 3, 3), padding=1, groups=channels),
+        F.conv2d(x, taps, taps[:, 0, 0, 0], stride=2, padding=2, dilation=2, groups=channels),
+        F.conv1d(x[..., 0], taps[..., 0, :], padding="same", groups=channels),
+        F.conv3d(x[:, :, None], taps[:, :, None], groups=channels),
+        F.conv2d(x[0], taps, groups=channels),
+    )
+
+
+def blur_transposed(x):
+    channels = x.shape[1]
+    taps = TAPS.repeat(channels, 2, 1, 1) * torch.arange(channels).reshape(-1, 1, 1, 1)
+    return (
+        F.conv_transpose2d(x, TAPS.expand(channels, 1, 3, 3), stride=2, groups=channels),
+        F.conv_transpose2d(x, taps, taps[:, 0, 0].reshape(-1)[: 2 * channels], padding=1, dilation=2, groups=channels),
+        F.conv_transpose1d(x[..., 0], taps[..., 0, :], groups=channels),
+        F.conv_transpose3d(x[:, :, None], taps[:, :, None], groups=channels),
+        F.conv_transpose2d(x[0], taps, groups=channels),
+    )
+
+
 BY_GROUP_MODELS = pytest.mark.parametrize(
     ("name", "model", "kernels", "operator"),
     [
@@ -244,20 +268,29 @@ EXAMPLES = [
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 2), st.integers(0, 2))
-def test_by_group_equals_eager(groups, stride, dilation, padding):
-    x, w, bias = torch.randn(1, 4 * groups, 7, 9), torch.randn(3 * groups, 4, 3, 2), torch.randn(3 * groups)
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.integers(1, 2), st.integers(0, 2))
+def test_by_group_equals_eager(batch, groups, stride, dilation, padding):
+    x, w, bias = torch.randn(batch, 4 * groups, 7, 9), torch.randn(3 * groups, 4, 3, 2), torch.randn(3 * groups)
     args = (bias, stride, padding, dilation, groups)
     torch.testing.assert_close(convolve_by_group(x, w, *args), F.conv2d(x, w, *args), rtol=1e-4, atol=1e-4)
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 2), st.integers(0, 1))
-def test_transposed_by_group_equals_eager(groups, stride, dilation, padding):
-    x, w, bias = torch.randn(1, 4 * groups, 4, 5), torch.randn(4 * groups, 3, 3, 2), torch.randn(3 * groups)
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.integers(1, 2), st.integers(0, 1))
+def test_transposed_by_group_equals_eager(batch, groups, stride, dilation, padding):
+    x, w, bias = torch.randn(batch, 4 * groups, 4, 5), torch.randn(4 * groups, 3, 3, 2), torch.randn(3 * groups)
     args = (bias, stride, padding, stride - 1, groups, dilation)
     wanted = F.conv_transpose2d(x, w, *args)
     torch.testing.assert_close(convolve_transposed_by_group(x, w, *args), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.one_exporter
+@pytest.mark.parametrize(("name", "model"), [("conv_by_group", blur), ("conv_transpose_by_group", blur_transposed)])
+def test_channels_that_vary_in_a_batch(exporter, name, model):
+    """Each channel is blurred on its own, in a batch of any size, and without one."""
+    axes = {"x": {0: "batch", 1: "channels", 2: "height", 3: "width"}}
+    samples = [(torch.randn(*sizes),) for sizes in ((1, 5, 7, 9), (4, 1, 6, 8), (3, 2, 9, 7))]
+    assert_same_outputs(model, X, exporter, dynamic=axes, uses=(name,), samples=samples)
 
 
 @pytest.mark.one_exporter
