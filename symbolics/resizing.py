@@ -3,8 +3,8 @@
 Math:   an axis of n cells is resized to o outputs by the scale s, the one that was given or o / n. Output i stands at
         c = (i + 1/2) / s - 1/2, or at i (n - 1) / (o - 1) with align_corners.
         nearest reads cell floor(i / s), nearest-exact cell floor((i + 1/2) / s); linear weighs the two cells around
-        max(c, 0), cubic the four around c. Where o = n, linear takes 1 for s. So does one of the two kernels of
-        nearest, which takes 2 where o = 2 n; it serves small images, and those with channels last.
+        max(c, 0), cubic the four around c. Where o = n, linear takes 1 for s; so does nearest by its kernel for small
+        images, and those with channels last, which takes 2 where o = 2 n.
         Antialiased, output i is the mean of all cells j, weighted by the filter at (j + 1/2 - (i + 1/2) t) / max(t, 1),
         where t is 1 / s, or (n - 1) / (o - 1) with align_corners.
 Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.interpolate.html; ATen/native/UpSample.h,
@@ -280,10 +280,9 @@ def _nearest_cells(axis: Axis, like: Tensor, by_pixels: Any) -> Tensor:
     by_lines = _cells_before(axis, like, _dtype(like))
     if by_pixels is False or (axis.is_ratio_of_sizes and like.dtype != torch.float64):
         return by_lines
-    last, output, numbers = _last(axis, like), _count(axis.output, like), _numbers(axis, like)
-    cells = _cells_before(axis, like, torch.float32)
-    cells = torch.where(output == 2 * (last + 1), (numbers / 2).floor().long(), cells)
-    cells = torch.where(output == last + 1, numbers.long(), cells)
+    size, output, numbers = _count(axis.size, like), _count(axis.output, like), _numbers(axis, like)
+    cells = torch.where(output == 2 * size, (numbers / 2).floor().long(), _cells_before(axis, like, torch.float32))
+    cells = torch.where(output == size, numbers.long(), cells)
     return cells if by_pixels is True else torch.where(by_pixels, cells, by_lines)
 
 

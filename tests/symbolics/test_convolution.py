@@ -172,6 +172,17 @@ def pad_before_crop(input, pad, mode="constant", value=None):
     return F.pad(F.pad(input, [max(width, 0) for width in pad], mode), [min(width, 0) for width in pad])
 
 
+def pad_by_sizes(x):
+    """By all of an axis, by another axis' size, by fixed numbers too, less by a size."""
+    height, width = x.shape[2:]
+    return (
+        F.pad(x[..., 0], (height, height), "circular"),
+        F.pad(x, (0, width // 2, height // 2, 1), "circular"),
+        F.pad(x, (2, 0, -(height // 3), height // 2), "circular"),
+        F.pad(x[:, :, None], (width, 1, 0, 0, 1, 0), "circular"),
+    )
+
+
 EXAMPLES = [
     Example(
         "conv_of_computed_kernel",
@@ -233,6 +244,15 @@ EXAMPLES = [
         (CROPPED,),
         broken=pad_before_crop,
         leaves=lambda x: F.pad(x, (1, 2), "circular"),
+    ),
+    Example(
+        "circular_pad_of_varying_width",
+        pad_by_sizes,
+        (torch.randn(2, 3, 6, 5),),
+        broken=lambda input, pad, mode="constant", value=None: F.pad(input, pad, "replicate"),
+        dynamic={"x": IMAGES},
+        samples=[(torch.randn(1, 3, 5, 9),), (torch.randn(3, 3, 4, 7),)],
+        leaves=lambda x: (F.pad(x, (1, 2, 0, 3), "circular"), F.pad(x, (x.shape[2] - 1, 0))),
     ),
     *(
         Example(
