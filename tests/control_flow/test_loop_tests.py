@@ -1,7 +1,6 @@
 """Loops whose test binds a name are right at other sizes and values: each round has the name's new value."""
 
 import pytest
-import torch
 from torch.nn import functional
 
 from control_flow.files import export_and_compare
