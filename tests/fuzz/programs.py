@@ -598,7 +598,7 @@ class Writer:
             return
         self.emit(f"{name} = 0")
         limit = self.dice.choice(("1", "10", "100"))
-        largest = self.dice.choice(("{}.abs().max()", "(most := {}.abs().max())")).format(value.name)
+        largest = f"(most := {value.name}.abs().max())" if limit == "10" else f"{value.name}.abs().max()"
         with self.block(f"while {largest} > {limit} and {name} < 4:"), self.loop():
             self.emit(f"{value.name} = {value.name} / 4\n{name} += 1")
 

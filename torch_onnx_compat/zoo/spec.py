@@ -318,7 +318,8 @@ def _sample(spec: str, made: Any) -> Sample:
     fits = 1 <= len(parts) <= 3 and isinstance(parts[0], nn.Module)
     if not fits or (len(parts) == 3 and not isinstance(parts[2], Mapping)):
         raise CompatError(
-            f"{spec}: returned a value of type {type(made).__name__}; wanted a model, (model, args) or (model, args, kwargs)."
+            f"{spec}: returned a value of type {type(made).__name__}; wanted a model, (model, args) or "
+            f"(model, args, kwargs)."
         )
     args = parts[1] if len(parts) > 1 else ()
     return Sample(parts[0], args if isinstance(args, tuple) else (args,), parts[2] if len(parts) > 2 else {})
