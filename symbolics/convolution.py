@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
 from torch_onnx_compat.functional.arithmetic import varies
+from torch_onnx_compat.functional.take import take
 from torch_onnx_compat.tracing import computes_with_sizes, constant, is_tracing, static_size
 
 CONVOLUTIONS: tuple[Any, ...] = (torch.conv1d, torch.conv2d, torch.conv3d)
@@ -47,29 +48,32 @@ def conv_by_group(
 
     Declines: a kernel whose size, or number of channels, varies.
     """
-    if not _groups_vary(input, groups):
+    if not _groups_vary(input, weight, groups):
         return NotImplemented
+    if input.dim() < weight.dim():
+        return convolve_by_group(input.unsqueeze(0), weight, bias, stride, padding, dilation, groups).flatten(0, 1)
     return convolve_by_group(input, weight, bias, stride, padding, dilation, groups)
 
 
 def convolve_by_group(
     input: Tensor, weight: Tensor, bias: Tensor | None, stride: Any, padding: Any, dilation: Any, groups: Any
 ) -> Tensor:
-    """Convolves (1, G C, *image) with (G O, C, *kernel) into (1, G O, *cells); arguments as for torch.conv2d.
+    """Convolves (N, G C, *image) with (G O, C, *kernel) into (N, G O, *cells); arguments as for torch.conv2d.
 
     Raises:
         Declined: C or the kernel's size varies.
     """
     channels, *kernel = _fixed_sizes(weight, 1, "the weight's sizes but the first")
-    images = input.reshape(-1, channels, *_image(input))
+    images = input.reshape(-1, channels, *_shape(input)[2:])
     ones = _single_ones(channels, kernel, input)
     if padding == "same":
         patches = convolve_same(images, ones, None, kernel, dilation, channels)
     else:
         padding = 0 if padding == "valid" else padding
         patches = CONVOLUTIONS[len(kernel) - 1](images, ones, None, stride, padding, dilation, channels)
-    products = weight.reshape(groups, -1, channels * math.prod(kernel)) @ patches.flatten(2)
-    return _add_bias(products.reshape(1, -1, *patches.shape[2:]), bias)
+    cells = channels * math.prod(kernel)
+    products = weight.reshape(groups, -1, cells) @ patches.reshape(_shape(input)[0], groups, cells, -1)
+    return _add_bias(products.flatten(1, 2).unflatten(2, patches.shape[2:]), bias)
 
 
 @decomposition(TRANSPOSES, **ON_BOTH)
@@ -89,9 +93,12 @@ def conv_transpose_by_group(
 
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.conv_transpose2d.html
     """
-    if not _groups_vary(input, groups):
+    if not _groups_vary(input, weight, groups):
         return NotImplemented
-    return convolve_transposed_by_group(input, weight, bias, stride, padding, output_padding, groups, dilation)
+    options = (stride, padding, output_padding, groups, dilation)
+    if input.dim() < weight.dim():
+        return convolve_transposed_by_group(input.unsqueeze(0), weight, bias, *options).flatten(0, 1)
+    return convolve_transposed_by_group(input, weight, bias, *options)
 
 
 def convolve_transposed_by_group(
@@ -104,27 +111,27 @@ def convolve_transposed_by_group(
     groups: Any,
     dilation: Any,
 ) -> Tensor:
-    """Convolves, transposed, (1, G C, *image) with (G C, O, *kernel) into (1, G O, *cells); arguments as torch's.
+    """Convolves, transposed, (N, G C, *image) with (G C, O, *kernel) into (N, G O, *cells); arguments as torch's.
 
     Raises:
         Declined: O or the kernel's size varies.
     """
     channels, *kernel = _fixed_sizes(weight, 1, "the weight's sizes but the first")
-    image = _image(input)
     cells = channels * math.prod(kernel)
-    products = weight.reshape(groups, -1, cells).transpose(1, 2) @ input.reshape(groups, -1, *image).flatten(2)
+    images = input.flatten(2).unflatten(1, (groups, -1))
+    products = weight.reshape(groups, -1, cells).transpose(1, 2) @ images
     ones = _single_ones(channels, kernel, input)
-    products = products.reshape(-1, cells, *image)
+    products = products.reshape(-1, cells, *_shape(input)[2:])
     transpose = TRANSPOSES[len(kernel) - 1]
     summed = transpose(products, ones, None, stride, padding, output_padding, channels, dilation)
-    return _add_bias(summed.reshape(1, -1, *summed.shape[2:]), bias)
+    return _add_bias(summed.unflatten(0, (_shape(input)[0], groups)).flatten(1, 2), bias)
 
 
-def _groups_vary(input: Tensor, groups: Any) -> bool:
-    """Whether the file decides the number of groups; the image is then a batch of one whose channels vary."""
+def _groups_vary(input: Tensor, weight: Tensor, groups: Any) -> bool:
+    """Whether the file decides the number of groups, as it does where the channels vary."""
     if type(groups) is int:
         return False
-    return static_size(input, 1) is None
+    return static_size(input, 1 - weight.dim()) is None
 
 
 def _fixed_sizes(weight: Tensor, first: int, name: str) -> list[Any]:
@@ -139,9 +146,9 @@ def _fixed_sizes(weight: Tensor, first: int, name: str) -> list[Any]:
     return sizes
 
 
-def _image(input: Tensor) -> list[Any]:
-    sizes = [static_size(input, axis) for axis in range(2, input.dim())]
-    return [input.shape[axis] if size is None else size for axis, size in enumerate(sizes, start=2)]
+def _shape(input: Tensor) -> list[Any]:
+    sizes = [static_size(input, axis) for axis in range(input.dim())]
+    return [input.shape[axis] if size is None else size for axis, size in enumerate(sizes)]
 
 
 def _single_ones(channels: int, kernel: Sequence[int], like: Tensor) -> Tensor:
@@ -306,6 +313,32 @@ def circular_pad_of_crop(
     crop = [width if type(width) is int and width < 0 else 0 for width in pad]
     rest = [0 if less else width for width, less in zip(pad, crop, strict=True)]
     return functional.pad(functional.pad(input, crop), rest, mode="circular")
+
+
+@decomposition(functional.pad, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+def circular_pad_of_varying_width(
+    input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None
+) -> Tensor:
+    """Wraps around by as many cells as sizes say; stock TorchScript wants the numbers fixed.
+
+    Math:   what is left of n cells by negative padding are m cells from the first on, and cell i of the output is
+            cell (i - left) mod m of these.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.pad.html
+    """
+    if mode != "circular" or not any(map(varies, pad)):
+        return NotImplemented
+    for number, (left, right) in enumerate(zip(pad[::2], pad[1::2], strict=True), 1):
+        axis = input.dim() - number
+        if not (type(left) is type(right) is int and left == right == 0):
+            input = take(input, _wrapped_cells(input.shape[axis], left, right, input), axis)
+    return input
+
+
+def _wrapped_cells(size: Any, left: Any, right: Any, like: Tensor) -> Tensor:
+    first, last = (width * (width < 0) for width in (left, right))
+    before, after = (width * (width > 0) for width in (left, right))
+    rest = size + first + last
+    return (torch.arange(before + rest + after, device=like.device) - before).remainder(rest) - first
 
 
 def _each(value: Any, axes: int) -> list[Any]:

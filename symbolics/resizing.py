@@ -3,7 +3,8 @@
 Math:   an axis of n cells is resized to o outputs by the scale s, the one that was given or o / n. Output i stands at
         c = (i + 1/2) / s - 1/2, or at i (n - 1) / (o - 1) with align_corners.
         nearest reads cell floor(i / s), nearest-exact cell floor((i + 1/2) / s); linear weighs the two cells around
-        max(c, 0), cubic the four around c. Where o = n, or o = 2 n for nearest, nearest and linear take o / n for s.
+        max(c, 0), cubic the four around c. Where o = n, linear takes 1 for s; so does nearest by its kernel for small
+        images, and those with channels last, which takes 2 where o = 2 n.
         Antialiased, output i is the mean of all cells j, weighted by the filter at (j + 1/2 - (i + 1/2) t) / max(t, 1),
         where t is 1 / s, or (n - 1) / (o - 1) with align_corners.
 Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.interpolate.html; ATen/native/UpSample.h,
@@ -28,6 +29,9 @@ from torch_onnx_compat.tracing import as_size, constant, is_tracing, multiple_of
 
 MOST = 2**31
 """No axis is longer."""
+
+SMALL = 128
+"""Height and width of an output, added up, to which torch's kernel of mode nearest goes by pixels."""
 
 EXACT_MULTIPLES = range(1, 33)
 """Whole numbers k for which floor(i * (1 / k)) in float32 is i // k; it is not for 41."""
@@ -61,6 +65,11 @@ class Axis:
         if isinstance(self.scale, Tensor):
             return False
         return self.scale.is_integer() or (self.is_fixed and bool(self.output == self.size * self.scale))
+
+    @property
+    def is_near_ratio(self) -> bool:
+        """Whether the kernels of mode nearest read other cells: the sizes have a ratio of 1 or 2, which is no scale."""
+        return self.is_fixed and self.output in (self.size, 2 * self.size) and not self.is_ratio_of_sizes
 
     @property
     def is_unchanged(self) -> bool:
@@ -220,9 +229,10 @@ def resize_by_scale(input: Tensor, axes: list[Axis], mode: str, align_corners: b
         mode: nearest, linear, bilinear, trilinear or bicubic.
         align_corners: As for F.interpolate.
     """
+    by_pixels = mode == "nearest" and _goes_by_pixels(input, axes)
     for axis in axes:
         if mode == "nearest":
-            input = take(input, _nearest_cells(axis, input), axis.number)
+            input = take(input, _nearest_cells(axis, input, by_pixels), axis.number)
         else:
             weights = _cubic_weights if mode == "bicubic" else _linear_weights
             input = _weigh(input, axis, *weights(_place(axis, align_corners, input), axis, input))
@@ -247,11 +257,39 @@ def _at_least(numbers: Tensor, least: int) -> Tensor:
     return torch.maximum(numbers, torch.full_like(numbers, least))
 
 
-def _nearest_cells(axis: Axis, like: Tensor) -> Tensor:
-    numbers, last, output = _numbers(axis, like), _last(axis, like), _count(axis.output, like)
-    cells = torch.minimum((numbers * _step(axis, like)).floor().long(), last)
-    cells = torch.where(output == 2 * (last + 1), (numbers / 2).floor().long(), cells)
-    return torch.where(output == last + 1, numbers.long(), cells)
+def _goes_by_pixels(x: Tensor, axes: list[Axis]) -> Any:
+    """Whether torch takes the kernel of nearest that goes by pixels; True, False, or of shape (1,) if sizes decide."""
+    channels = static_size(x, 1)
+    last = x.stride(1), x.stride(-1)
+    if channels is not None and channels > 3 and all(type(stride) is int for stride in last) and last == (1, channels):
+        return len(axes) > 1
+    if len(axes) != 2:
+        return False
+    outputs = [axis.output for axis in axes]
+    if all(type(output) is int for output in outputs):
+        return sum(outputs) <= SMALL
+    vertical, horizontal = (_count(output, x) for output in outputs)
+    return vertical + horizontal <= SMALL
+
+
+def _nearest_cells(axis: Axis, like: Tensor, by_pixels: Any) -> Tensor:
+    """The cell that each output reads (o,).
+
+    The two kernels read others where the scale is not the ratio of the sizes, and in float64.
+    """
+    by_lines = _cells_before(axis, like, _dtype(like))
+    if by_pixels is False or (axis.is_ratio_of_sizes and like.dtype != torch.float64):
+        return by_lines
+    size, output, numbers = _count(axis.size, like), _count(axis.output, like), _numbers(axis, like)
+    cells = torch.where(output == 2 * size, (numbers / 2).floor().long(), _cells_before(axis, like, torch.float32))
+    cells = torch.where(output == size, numbers.long(), cells)
+    return cells if by_pixels is True else torch.where(by_pixels, cells, by_lines)
+
+
+def _cells_before(axis: Axis, like: Tensor, dtype: torch.dtype) -> Tensor:
+    """The cells in which the outputs begin, computed in a type; torch takes the floor in float32."""
+    begins = torch.arange(axis.output, device=like.device).to(dtype) * _step(axis, like, dtype)
+    return torch.minimum(begins.to(torch.float32).floor().long(), _last(axis, like))
 
 
 def _place(axis: Axis, align_corners: bool, like: Tensor) -> Tensor:
@@ -261,14 +299,14 @@ def _place(axis: Axis, align_corners: bool, like: Tensor) -> Tensor:
         # A single output has place 0 whatever the step.
         last, apart = (size.to(numbers.dtype) for size in (_last(axis, like), _count(axis.output, like) - 1))
         return numbers * (last / _at_least(apart, 1))
-    return (numbers + 0.5) * _step(axis, like) - 0.5
+    return (numbers + 0.5) * _step(axis, like, _dtype(like)) - 0.5
 
 
-def _step(axis: Axis, like: Tensor) -> Tensor:
+def _step(axis: Axis, like: Tensor, dtype: torch.dtype) -> Tensor:
     """How many cells one output is from the next."""
     if axis.scale is None:
-        return _count(axis.size, like).to(_dtype(like)) / _count(axis.output, like).to(_dtype(like))
-    return (1 / exact(axis.scale, like)).to(_dtype(like))
+        return _count(axis.size, like).to(dtype) / _count(axis.output, like).to(dtype)
+    return (1 / exact(axis.scale, like)).to(dtype)
 
 
 def _linear_weights(place: Tensor, axis: Axis, like: Tensor) -> tuple[Tensor, Tensor]:
@@ -451,9 +489,11 @@ def interpolate_varying_scale(*args: Any, **kwargs: Any) -> Tensor:
     call = Call(*args, **kwargs)
     if call.scale_factor is None or call.recompute_scale_factor or call.antialias:
         return NotImplemented
-    if call.mode in ("nearest-exact", "area") or not call.errs_in_float32():
+    if call.mode in ("nearest-exact", "area"):
         return NotImplemented
     axes = call.axes()
+    if not (call.errs_in_float32() or (call.mode == "nearest" and any(axis.is_near_ratio for axis in axes))):
+        return NotImplemented
     if call.mode != "nearest":
         call.require_floating_point()
     return resize_by_scale(call.input, axes, call.mode, bool(call.align_corners))

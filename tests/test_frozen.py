@@ -88,6 +88,7 @@ ORDERS = {
     ],
     "torch.nn.functional.max_pool2d": ["max_pool2d_of_whole_map", "max_pool2d_unbatched"],
     "torch.nn.functional.one_hot": ["one_hot_of_largest", "one_hot_of_number"],
+    "torch.nn.functional.pad": ["circular_pad_of_crop", "circular_pad_of_varying_width"],
     "torch.nn.functional.softplus": ["softplus_in_double", "softplus_threshold"],
     "torch.pixel_shuffle": ["pixel_shuffle_of_integers", "pixel_shuffle_of_images"],
     "torch.pow": ["pow_to_sqrt", "pow_of_computed_number"],

@@ -29,7 +29,7 @@ from torch_onnx_compat.prepare import Boundary, Prepared
 from torch_onnx_compat.region_reads import RegionReads
 from torch_onnx_compat.threads import hear_threads
 from torch_onnx_compat.tracing import is_tracing
-from torch_onnx_compat.watch import ShapeLog
+from torch_onnx_compat.watch import ShapeLog, Site
 
 COPIED = 2**28
 """Bytes of parameters up to which a twin may have copies of them."""
@@ -337,8 +337,10 @@ class Observation:
         except Exception as error:
             raise CompatError(f"the model itself fails on the example: {_describe(error)}") from error
 
-    def log_shapes(self, functions: Sequence[Any], inputs: Inputs) -> list[list[tuple[int, ...]]] | None:
-        """Shapes of the arguments at each call of these functions; None when the model refuses the inputs."""
+    def log_shapes(
+        self, functions: Sequence[Any], inputs: Inputs
+    ) -> list[tuple[Site | None, list[tuple[int, ...]]]] | None:
+        """Place of each call of these functions, and its arguments' shapes; None when the model refuses the inputs."""
         subject = Subject(self.prepared.twin(), inputs, boundary=self.prepared.boundary)
         log = ShapeLog(functions)
         try:

@@ -598,7 +598,8 @@ class Writer:
             return
         self.emit(f"{name} = 0")
         limit = self.dice.choice(("1", "10", "100"))
-        with self.block(f"while {value.name}.abs().max() > {limit} and {name} < 4:"), self.loop():
+        largest = f"(most := {value.name}.abs().max())" if limit == "10" else f"{value.name}.abs().max()"
+        with self.block(f"while {largest} > {limit} and {name} < 4:"), self.loop():
             self.emit(f"{value.name} = {value.name} / 4\n{name} += 1")
 
     def windows(self, scope: list[Value]) -> None:

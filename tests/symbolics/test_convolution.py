@@ -58,6 +58,30 @@ def convolve_transposed(x, w):
     )
 
 
+def blur(x):
+    channels = x.shape[1]
+    taps = TAPS.repeat(2 * channels, 1, 1, 1) * torch.arange(2 * channels).reshape(-1, 1, 1, 1)
+    return (
+        F.conv2d(x, TAPS.expand(channels, 1, 3, 3), padding=1, groups=channels),
+        F.conv2d(x, taps, taps[:, 0, 0, 0], stride=2, padding=2, dilation=2, groups=channels),
+        F.conv1d(x[..., 0], taps[..., 0, :], padding="same", groups=channels),
+        F.conv3d(x[:, :, None], taps[:, :, None], groups=channels),
+        F.conv2d(x[0], taps, groups=channels),
+    )
+
+
+def blur_transposed(x):
+    channels = x.shape[1]
+    taps = TAPS.repeat(channels, 2, 1, 1) * torch.arange(channels).reshape(-1, 1, 1, 1)
+    return (
+        F.conv_transpose2d(x, TAPS.expand(channels, 1, 3, 3), stride=2, groups=channels),
+        F.conv_transpose2d(x, taps, taps[:, 0, 0].reshape(-1)[: 2 * channels], padding=1, dilation=2, groups=channels),
+        F.conv_transpose1d(x[..., 0], taps[..., 0, :], groups=channels),
+        F.conv_transpose3d(x[:, :, None], taps[:, :, None], groups=channels),
+        F.conv_transpose2d(x[0], taps, groups=channels),
+    )
+
+
 BY_GROUP_MODELS = pytest.mark.parametrize(
     ("name", "model", "kernels", "operator"),
     [
@@ -148,6 +172,17 @@ def pad_before_crop(input, pad, mode="constant", value=None):
     return F.pad(F.pad(input, [max(width, 0) for width in pad], mode), [min(width, 0) for width in pad])
 
 
+def pad_by_sizes(x):
+    """By all of an axis, by another axis' size, by fixed numbers too, less by a size."""
+    height, width = x.shape[2:]
+    return (
+        F.pad(x[..., 0], (height, height), "circular"),
+        F.pad(x, (0, width // 2, height // 2, 1), "circular"),
+        F.pad(x, (2, 0, -(height // 3), height // 2), "circular"),
+        F.pad(x[:, :, None], (width, 1, 0, 0, 1, 0), "circular"),
+    )
+
+
 EXAMPLES = [
     Example(
         "conv_of_computed_kernel",
@@ -210,6 +245,15 @@ EXAMPLES = [
         broken=pad_before_crop,
         leaves=lambda x: F.pad(x, (1, 2), "circular"),
     ),
+    Example(
+        "circular_pad_of_varying_width",
+        pad_by_sizes,
+        (torch.randn(2, 3, 6, 5),),
+        broken=lambda input, pad, mode="constant", value=None: F.pad(input, pad, "replicate"),
+        dynamic={"x": IMAGES},
+        samples=[(torch.randn(1, 3, 5, 9),), (torch.randn(3, 3, 4, 7),)],
+        leaves=lambda x: (F.pad(x, (1, 2, 0, 3), "circular"), F.pad(x, (x.shape[2] - 1, 0))),
+    ),
     *(
         Example(
             "deform_conv2d",
@@ -244,20 +288,29 @@ EXAMPLES = [
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 2), st.integers(0, 2))
-def test_by_group_equals_eager(groups, stride, dilation, padding):
-    x, w, bias = torch.randn(1, 4 * groups, 7, 9), torch.randn(3 * groups, 4, 3, 2), torch.randn(3 * groups)
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.integers(1, 2), st.integers(0, 2))
+def test_by_group_equals_eager(batch, groups, stride, dilation, padding):
+    x, w, bias = torch.randn(batch, 4 * groups, 7, 9), torch.randn(3 * groups, 4, 3, 2), torch.randn(3 * groups)
     args = (bias, stride, padding, dilation, groups)
     torch.testing.assert_close(convolve_by_group(x, w, *args), F.conv2d(x, w, *args), rtol=1e-4, atol=1e-4)
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 2), st.integers(0, 1))
-def test_transposed_by_group_equals_eager(groups, stride, dilation, padding):
-    x, w, bias = torch.randn(1, 4 * groups, 4, 5), torch.randn(4 * groups, 3, 3, 2), torch.randn(3 * groups)
+@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 3), st.integers(1, 2), st.integers(0, 1))
+def test_transposed_by_group_equals_eager(batch, groups, stride, dilation, padding):
+    x, w, bias = torch.randn(batch, 4 * groups, 4, 5), torch.randn(4 * groups, 3, 3, 2), torch.randn(3 * groups)
     args = (bias, stride, padding, stride - 1, groups, dilation)
     wanted = F.conv_transpose2d(x, w, *args)
     torch.testing.assert_close(convolve_transposed_by_group(x, w, *args), wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.one_exporter
+@pytest.mark.parametrize(("name", "model"), [("conv_by_group", blur), ("conv_transpose_by_group", blur_transposed)])
+def test_channels_that_vary_in_a_batch(exporter, name, model):
+    """Each channel is blurred on its own, in a batch of any size, and without one."""
+    axes = {"x": {0: "batch", 1: "channels", 2: "height", 3: "width"}}
+    samples = [(torch.randn(*sizes),) for sizes in ((1, 5, 7, 9), (4, 1, 6, 8), (3, 2, 9, 7))]
+    assert_same_outputs(model, X, exporter, dynamic=axes, uses=(name,), samples=samples)
 
 
 @pytest.mark.one_exporter

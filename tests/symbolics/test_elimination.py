@@ -11,6 +11,7 @@ from torch_onnx_compat.symbolics import elimination
 
 from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.catalogue.entry import Declined
+from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import Example, assert_same_outputs, assert_still_needed
 
 EYE = torch.eye(3)
@@ -337,6 +338,41 @@ def test_complex_systems(exporter, left):
 
     uses = ("solve_to_elimination", "inv_to_elimination")
     assert_same_outputs(model, (matrices(2, 3, 3),), exporter, dynamic="batch", uses=uses)
+
+
+def filtered(points):
+    """A filter of Kalman's with two numbers each, which is corrected only where a point is no outlier."""
+    move, see = torch.eye(4), torch.eye(2, 4)
+    move[0, 2] = move[1, 3] = 1.0
+    state, spread, states = torch.cat([points[0], torch.zeros(2)]), torch.eye(4), []
+    for point in points:
+        state, spread = move @ state, move @ spread @ move.T + torch.eye(4) * 0.01
+        rest, seen = point - see @ state, see @ spread @ see.T + torch.eye(2) * 0.1
+        if rest @ linalg.solve(seen, rest) < 9.49:
+            gain = spread @ see.T @ linalg.inv(seen)
+            state, spread = state + gain @ rest, spread - gain @ see @ spread
+        states.append(state)
+    return torch.stack(states), linalg.cholesky(spread)
+
+
+def test_systems_in_rounds():
+    """The calls of the rounds have no numbers; all of a line are of one size."""
+    samples = [(torch.randn(number, 2) * 4,) for number in (1, 2, 9)]
+    options = {"dynamic": {"points": {0: "number"}}, "samples": samples}
+    uses = ("solve_to_elimination", "inv_to_elimination", "cholesky_to_columns")
+    assert_same_outputs(filtered, (torch.randn(6, 2),), "torchscript", uses=uses, **options)
+
+
+def growing(x):
+    total = x.sum()
+    for number in range(x.shape[0]):
+        total = total + linalg.inv(torch.eye(number + 1) * 2 + x[: number + 1].mean()).sum()
+    return total
+
+
+def test_systems_that_grow_from_round_to_round_are_refused():
+    with pytest.raises(CompatError, match="the size of the matrix must be fixed"):
+        assert_same_outputs(growing, (torch.rand(6, 2),), "torchscript", dynamic={"x": {0: "number"}})
 
 
 def test_stock_lacks_other_factorisations(exporter):

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
@@ -432,6 +432,63 @@ def test_varying_scale_equals_eager(size, scale, mode):
     given = (scale, torch.tensor(scale, dtype=torch.float64))
     found = body("interpolate_varying_scale")(x, None, given, mode, None if mode == "nearest" else False)
     torch.testing.assert_close(found, F.interpolate(x, scale_factor=(scale, scale), mode=mode))
+
+
+@given(
+    size=st.integers(1, 40),
+    scale=st.floats(0.1, 3),
+    others=st.sampled_from([(), (3,), (130,), (2, 3)]),
+    kind=st.sampled_from([torch.float32, torch.float64, torch.uint8]),
+    has_channels_last=st.booleans(),
+)
+@settings(max_examples=200, deadline=None)
+def test_nearest_cells_equal_eager(size, scale, others, kind, has_channels_last):
+    assume(int(size * scale))
+    cells = torch.arange(size).reshape(1, 1, size, *[1] * len(others))
+    x = cells.expand(1, 4, size, *others).to(kind)
+    x = with_channels_last(x) if has_channels_last and others else x.contiguous()
+    scales = (scale, *[1.0] * len(others))
+    given = (torch.tensor(scale, dtype=torch.float64), *scales[1:])
+    found = body("interpolate_varying_scale")(x, None, given)
+    assert torch.equal(found, F.interpolate(x, scale_factor=scales))
+
+
+def with_channels_last(x):
+    return x.contiguous(memory_format=torch.channels_last if x.dim() == 4 else torch.channels_last_3d)
+
+
+def by_small_scales(x):
+    """By scales with which some outputs are as long as their inputs, or twice as long; of one axis, two and three."""
+    rows, images, last = x[:, 0], x[..., 0], x[:, 0, ..., :1].permute(0, 2, 1, 3)
+    return (
+        *(F.interpolate(one, scale_factor=scale) for one in (rows[..., 0], images, x) for scale in (1.1, 2.1)),
+        *(F.interpolate(images, scale_factor=(1.3, 2.2)), F.interpolate(x, scale_factor=(2.05, 1, 1.15))),
+        F.interpolate(last.contiguous(memory_format=torch.channels_last), scale_factor=(1.2, 40)),
+        *(F.interpolate(images.double(), scale_factor=1.1), F.interpolate(rows[..., 0], size=7)),
+        nn.Upsample(scale_factor=1.25)(rows[..., 0]),
+        nn.Upsample(scale_factor=2.2, recompute_scale_factor=True)(x),
+    )
+
+
+@pytest.mark.parametrize("opset", [11, 20])
+def test_nearest_cells_of_scales_near_one_and_two(exporter, opset):
+    """Torch's kernels of mode nearest read other cells there, each in its own way."""
+    axes = {"x": {3: "height", 4: "width"}}
+    x = torch.rand(1, 2, 4, 20, 9)
+    result = export_compat(by_small_scales, x, dynamic=axes, exporter=exporter, opset_version=opset)
+    for height in (*range(1, 25), 130):
+        for width in (height, 3):
+            x = torch.rand(1, 2, 4, height, width)
+            for found, wanted in zip(result(x), by_small_scales(x), strict=True):
+                assert torch.equal(found, wanted)
+
+
+@pytest.mark.parametrize("scale", [1.1, 2.1])
+def test_nearest_cells_of_fixed_sizes(exporter, scale):
+    """Resize reads other cells of 5 than torch's kernels do."""
+    model = lambda x: tuple(F.interpolate(one, scale_factor=scale) for one in (x[0, 0], x[0], x))  # noqa: E731
+    result = assert_same_outputs(model, torch.rand(1, 2, 5, 5, 5), exporter)
+    assert "Resize" not in result.nodes
 
 
 def enlarged(x):

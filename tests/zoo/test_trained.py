@@ -5,6 +5,7 @@ import json
 import logging
 import os
 import re
+import sys
 from urllib.error import URLError
 
 import pytest
@@ -184,3 +185,11 @@ def test_smps_decoders_stay_random(monkeypatch):
     monkeypatch.setitem(smp._DECODERS, "unet", made)
     assert load("smp:unet-resnet18", (64, 64), "DEFAULT").random == "the decoder's"
     assert set(asked) == {"imagenet"}
+
+
+def test_a_file_that_is_no_archive_is_told_without_ultralytics(tmp_path, monkeypatch):
+    """Importing ultralytics writes its settings."""
+    (tmp_path / "bad.pt").write_bytes(b"no archive")
+    monkeypatch.setitem(sys.modules, "torch_onnx_compat.zoo.ultralytics", None)
+    with pytest.raises(CompatError, match=r"bad\.pt: no archive of torch\.save or torch\.jit\.save"):
+        load(str(tmp_path / "bad.pt"))

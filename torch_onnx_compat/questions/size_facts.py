@@ -9,6 +9,7 @@ do where the run is not complete.
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.search import Sides
 from torch_onnx_compat.tracing import StaticSizes, below_function_modes, is_whole_trace, without_tracing
-from torch_onnx_compat.watch import Watcher, shapes_of, tensors_of
+from torch_onnx_compat.watch import Site, Watcher, shapes_of, tensors_of
 
 Sizes = tuple[int | None, ...]
 """The sizes of a tensor's axes; None for those that vary."""
@@ -31,6 +32,12 @@ Sizes = tuple[int | None, ...]
 
 KnownCall = Sequence[Sizes]
 """The sizes of the tensors among the arguments of one call."""
+
+Known = dict[int | Site, KnownCall]
+"""The same of each call by its number, and what all calls of one place have in common."""
+
+Run = Sequence[tuple[Site | None, KnownCall]]
+"""The calls of one run."""
 
 
 class SizeFacts:
@@ -44,10 +51,17 @@ class SizeFacts:
 
     def __init__(self, runs: SymbolicRuns, functions: Sequence[Any], inputs: Inputs) -> None:
         self._runs, self._functions, self._inputs = runs, functions, inputs
-        self._calls: Sequence[KnownCall] | None = None
+        self._known: Known | None = None
 
-    def of_call(self, number: int | None, args: Any, kwargs: Any) -> StaticSizes:
-        """What `tracing.static_size` answers during the `number`-th call of the functions."""
+    def of_call(self, number: int | None, args: Any, kwargs: Any, site: Site | None = None) -> StaticSizes:
+        """What `tracing.static_size` answers during the `number`-th call of the functions.
+
+        Args:
+            number: None for a call that stands for those of many rounds.
+            args: The call's arguments.
+            kwargs: The same.
+            site: Where a call without a number is made.
+        """
 
         def sizes_of(x: Tensor) -> Sizes | None:
             with below_function_modes():
@@ -55,39 +69,39 @@ class SizeFacts:
                 if position is None:
                     return None
                 now = shapes_of(args, kwargs)
-            known = self._sizes(number, position, now)
+            known = self._sizes(number if site is None else site, position, now)
             is_counted = known is None and number is not None and is_whole_trace()
             return now[position] if is_counted and is_of_weights(x, len(self._inputs.tensors)) else known
 
         return sizes_of
 
-    def _sizes(self, number: int | None, position: int, now: Sequence[tuple[int, ...]]) -> Sizes | None:
+    def _sizes(self, call: int | Site | None, position: int, now: Sequence[tuple[int, ...]]) -> Sizes | None:
         # No trace has to hear of what is asked here: what a Function's forward records may use its arguments alone.
         with without_tracing():
             if not self._inputs.sizes():
                 return now[position]
-            if number is None:
+            if call is None:
                 return None
-            if self._calls is None:
+            if self._known is None:
                 # The original calls its own functions, not the entries'.
                 with internals.without_function_modes(Watcher):
-                    self._calls = self._find()
-        if number >= len(self._calls):
-            return None
-        call = self._calls[number]
-        if len(now) != len(call) or not all(map(_is_instance, now, call)):
+                    self._known = self._find()
+        known = self._known.get(call)
+        if known is None or len(now) != len(known) or not all(map(_is_instance, now, known)):
             return None  # another call than the original has at this place
-        return call[position]
+        return known[position]
 
-    def _find(self) -> Sequence[KnownCall]:
+    def _find(self) -> Known:
         run = self._runs.at({})
-        known = [call.known for call in run.calls.of(self._functions)]
+        calls = [(call.site, call.known) for call in run.calls.of(self._functions)]
         if run.is_complete and not run.may_fix_sizes:
-            return known
-        compared = _compare(self._runs.observation, self._functions, self._inputs, run.questions)
+            return _by_number(calls) | _by_site(calls)
+        runs = _eager_runs(self._runs.observation, self._functions, self._inputs, run.questions)
+        compared = _compare(runs) | _by_site(*runs, least=2)
         if not run.is_complete:
             return compared
-        return [_merge(*both) for both in zip(known, compared, strict=False)]
+        known = _by_number(calls) | _by_site(calls)
+        return {call: _merge(known[call], compared[call]) for call in known.keys() & compared.keys()}
 
 
 WANTED = 4
@@ -103,7 +117,7 @@ class _EagerRuns:
     def __init__(self, observation: Observation, functions: Sequence[Any]) -> None:
         self._observation, self._functions = observation, functions
         self.sizes: list[dict[str, int]] = []
-        self.calls: list[Sequence[KnownCall]] = []
+        self.calls: list[Run] = []
 
     def run(self, inputs: Inputs) -> bool | None:
         """True if the model accepts these sizes."""
@@ -130,13 +144,12 @@ class _EagerRuns:
             first_accepted([inputs.at_sizes(sizes)], self.run)
 
 
-def _compare(
+def _eager_runs(
     observation: Observation, functions: Sequence[Any], inputs: Inputs, questions: Sequence[Question]
-) -> Sequence[KnownCall]:
-    """What eager runs have in common whose sizes differ: by little, by much, and so that Python decides otherwise.
+) -> Sequence[Run]:
+    """Eager runs whose sizes differ: by little, by much, and so that Python decides otherwise.
 
-    A run with another number of calls says nothing, as its calls are not those of the example's run. None are known
-    where the model accepts no other size.
+    None where the model does not accept the example as it is traced.
     """
     runs = _EagerRuns(observation, functions)
     if not runs.run(inputs):
@@ -145,9 +158,35 @@ def _compare(
         first_accepted(candidates(inputs), runs.run)
     for question in questions:
         runs.run_on_other_side(question, inputs)
-    one, *others = runs.calls
-    alike = [other for other in others if len(other) == len(one)]
-    return [_merge(*shapes) for shapes in zip(one, *alike, strict=True)] if alike else []
+    return runs.calls
+
+
+def _compare(runs: Sequence[Run]) -> Known:
+    """What eager runs have in common, call by call.
+
+    A run with another number of calls says nothing, as its calls are not those of the example's run. None are known
+    where the model accepts no other size.
+    """
+    alike = [run for run in runs if len(run) == len(runs[0])]
+    if len(alike) < 2:
+        return {}
+    return {number: _merge(*(known for _, known in calls)) for number, calls in enumerate(zip(*alike, strict=True))}
+
+
+def _by_number(run: Run) -> Known:
+    return {number: known for number, (_, known) in enumerate(run)}
+
+
+def _by_site(*runs: Run, least: int = 1) -> Known:
+    """What all calls of one place have in common, if so many runs make such calls."""
+    found: dict[Site, list[KnownCall]] = {}
+    counts: Counter[Site] = Counter()
+    for run in runs:
+        for site, known in run:
+            if site is not None:
+                found.setdefault(site, []).append(known)
+        counts.update({site for site, _ in run if site is not None})
+    return {site: _merge(*calls) for site, calls in found.items() if counts[site] >= least}
 
 
 def _merge(one: KnownCall, *others: KnownCall) -> KnownCall:

@@ -29,6 +29,8 @@ def load_file(path: Path, size: Size | None = None) -> Sample:
         return sample.at_size(size) if size else sample
     if _is_scripted(path):
         return _scripted(path)
+    if not zipfile.is_zipfile(path):  # asked first, since importing ultralytics writes its settings
+        raise CompatError(f"{path}: no archive of torch.save or torch.jit.save; save the model again with torch.save.")
     if importlib.util.find_spec("ultralytics") is None:
         raise CompatError(
             f"{path}: ultralytics, whose checkpoints hold a model, is not installed. If the file holds a state_dict, "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import importlib.util
 import os
@@ -212,10 +213,25 @@ def _parts(spec: str) -> tuple[str, str]:
     """What stands before the colon, and what after it."""
     source, colon, name = spec.partition(":") if spec.partition(":")[0] in zoos() else spec.rpartition(":")
     if not colon or not source or not name:
+        if spec.endswith(".onnx"):
+            raise CompatError(f"{spec}: is an ONNX file already; `torch-onnx-compat convert {spec}` takes such files.")
+        if spec.endswith(".py") and Path(spec).is_file():
+            raise CompatError(f"{spec}: name what makes the model, as {spec}:NAME; it has {_names_in(Path(spec))}.")
         raise CompatError(
             f"spec {spec!r}: wanted 'zoo:model', 'file.py:factory', 'package.module:factory', 'file.pt2' or 'file.pt'."
         )
     return source, name
+
+
+def _names_in(path: Path) -> str:
+    """What a file defines and could make a model, as text; the file does not run."""
+    try:
+        tree = ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError) as error:
+        raise CompatError(f"{path}: is no Python that can be read: {error}") from error
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    names = [node.name for node in tree.body if isinstance(node, kinds) and not node.name.startswith("_")]
+    return ", ".join(names) or "no function and no class"
 
 
 def _owner(point: EntryPoint) -> str:
@@ -282,7 +298,9 @@ def _call(spec: str, factory: Any) -> Any:
     if isinstance(factory, nn.Module):
         return factory
     if not callable(factory):
-        raise CompatError(f"{spec}: is a {type(factory).__name__}; wanted a callable without arguments, or a model.")
+        raise CompatError(
+            f"{spec}: is of type {type(factory).__name__}; wanted a callable without arguments, or a model."
+        )
     try:
         return factory()
     except Exception as error:
@@ -300,7 +318,8 @@ def _sample(spec: str, made: Any) -> Sample:
     fits = 1 <= len(parts) <= 3 and isinstance(parts[0], nn.Module)
     if not fits or (len(parts) == 3 and not isinstance(parts[2], Mapping)):
         raise CompatError(
-            f"{spec}: returned a {type(made).__name__}; wanted a model, (model, args) or (model, args, kwargs)."
+            f"{spec}: returned a value of type {type(made).__name__}; wanted a model, (model, args) or "
+            f"(model, args, kwargs)."
         )
     args = parts[1] if len(parts) > 1 else ()
     return Sample(parts[0], args if isinstance(args, tuple) else (args,), parts[2] if len(parts) > 2 else {})

@@ -42,6 +42,7 @@ from torch_onnx_compat.control_flow.lower.facts import (
 )
 from torch_onnx_compat.control_flow.lower.loop_else import unfold_else
 from torch_onnx_compat.control_flow.lower.loop_lowering import LoopLowering, is_lowered, leaves_by_decision
+from torch_onnx_compat.control_flow.lower.loop_tests import unfold_tests
 from torch_onnx_compat.control_flow.lower.match_form import unfold_matches
 
 
@@ -73,6 +74,7 @@ def lower(
     for one in walk_all(node):
         if isinstance(one, ast.FunctionDef):
             one.body = unfold_else(one.body)
+    unfold_tests(node)
     scopes = {one: scope_of(one) for one in walk_all(node) if isinstance(one, ast.FunctionDef)}
     expressions = Expressions(lines, first, loops)
     body = [expressions.visit(stmt) for stmt in node.body[head:]]

@@ -188,7 +188,7 @@ def _join_values(condition: Tensor, a: Any, b: Any, path: str) -> Any:
     x, y = as_tensor(a, like), as_tensor(b, like)
     x, y = _one_dtype(x, y, a, b, path)
     if isinstance(a, Tensor) and isinstance(b, Tensor) and not same_shape(x, y):
-        raise Mismatch(f"{path} has shape {_shape(x)} in one branch and {_shape(y)} in the other")
+        raise Mismatch(f"{path} has {_shapes(_shape(x), _shape(y))}")
     with pause_watch():  # binding a name reads nothing
         # onnxruntime has no Where for booleans
         joined = (condition & x) | (~condition & y) if x.dtype == torch.bool else torch.where(condition, x, y)
@@ -241,6 +241,12 @@ def _stands_for_number(tensor: Tensor) -> bool:
 
 def _kind(dtype: torch.dtype) -> int:
     return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 0 if dtype == torch.bool else 1
+
+
+def _shapes(one: tuple[Any, ...], other: tuple[Any, ...]) -> str:
+    if list(map(str, one)) == list(map(str, other)):
+        return f"shape {one} in both branches here, but values decide its sizes, and it may have two shapes elsewhere"
+    return f"shape {one} in one branch and {other} in the other"
 
 
 def same_shape(x: Tensor, y: Tensor) -> bool:
