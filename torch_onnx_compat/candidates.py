@@ -33,6 +33,8 @@ from torch_onnx_compat.memory import forget_locals
 from torch_onnx_compat.observe import Observation, Subject
 from torch_onnx_compat.plan import DECISIONS, Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.questions.cost import is_affordable_for
+from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.rounding import sides_of
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.search import Sides, Sizes
@@ -170,7 +172,7 @@ class Candidates:
         ]
         for question in asked if asked_at is None else asked[-1:]:
             sides = sides_of(question, at, self._inputs.bounds())
-            for sizes in itertools.islice(filter(self._accepts, self._across(sides)), 1):
+            for sizes in itertools.islice(filter(partial(self._accepts, question), self._across(sides)), 1):
                 yield from () if asked_at is not None else self._other_sides(place, sizes)
                 yield sizes
 
@@ -181,8 +183,9 @@ class Candidates:
         for sizes in others[:1]:
             yield from sides.past_refusal(sizes, self._runs.at(sizes).questions)
 
-    def _accepts(self, sizes: Sizes) -> bool:
-        return self._observation.accepts(self._inputs.at_sizes(sizes))
+    def _accepts(self, question: Question, sizes: Sizes) -> bool:
+        is_affordable = is_affordable_for(question, self._inputs, sizes, self._observation.takes_at_most)
+        return is_affordable and self._observation.accepts(self._inputs.at_sizes(sizes))
 
     @property
     def _own_entries(self) -> set[str]:
