@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -97,6 +98,8 @@ class Candidates:
         self._patch, self._file, self._exporters, self._clock = patch, file, exporters, clock
         self._runs, self._is_proven = runs, is_proven
         self._inputs = observation.trace_inputs()
+        self._facts: dict[tuple[Any, ...], SizeFacts] = {}
+        """What is known of sizes, which takes runs of the original, by the functions and the sizes traced at."""
         self._avoid: Found = ()
         self._errors: dict[str, CompatError] = {}
         self._first: dict[Exporter, tuple[ExportJob, CompatError]] = {}
@@ -330,7 +333,9 @@ class Candidates:
                 found=self._avoid,
             )
         with self._clock("rewrite"):
-            facts = SizeFacts(self._runs, watched_functions(plan.rewrites()), inputs)
+            functions = watched_functions(plan.rewrites())
+            key = (*functions, *inputs.sizes().values())
+            facts = self._facts.setdefault(key, SizeFacts(self._runs, functions, inputs))
             make_subject = partial(patched_subject, self._prepared, plan, facts)
             subject = make_subject()
         return ExportJob(

@@ -108,7 +108,7 @@ def test_no_run_is_made_at_sizes_that_fill_the_memory(monkeypatch):
     monkeypatch.setattr(Observation, "log_shapes", log_elements)
     x = torch.randn(2, 3, 8, 16)
     assert found_by(Large(), x, {"x": {0: "n", 2: "h", 3: "w"}}, is_symbolic=False) == [[(None, 3, None, None)]]
-    assert 1 < len(elements)
+    assert len(elements) > 1
     assert max(elements) < 2**22
 
 
