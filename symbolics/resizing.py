@@ -117,7 +117,7 @@ class Call:
     def errs_in_float32(self) -> bool:
         """Whether ONNX's Resize, which has scales in float32, is wrong at some size of an axis that varies."""
         return any(
-            varies(scale) or (static_size(self.input, place) is None and not _is_plain(float(scale)))
+            varies(scale) or (not _is_plain(float(scale)) and static_size(self.input, place) is None)
             for place, scale in enumerate(self._scales(), 2)
         )
 

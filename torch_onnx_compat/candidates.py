@@ -14,6 +14,7 @@ import itertools
 from collections.abc import Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -33,6 +34,8 @@ from torch_onnx_compat.memory import forget_locals
 from torch_onnx_compat.observe import Observation, Subject
 from torch_onnx_compat.plan import DECISIONS, Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.questions.cost import is_affordable_for
+from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.rounding import sides_of
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.search import Sides, Sizes
@@ -95,6 +98,8 @@ class Candidates:
         self._patch, self._file, self._exporters, self._clock = patch, file, exporters, clock
         self._runs, self._is_proven = runs, is_proven
         self._inputs = observation.trace_inputs()
+        self._facts: dict[tuple[Any, ...], SizeFacts] = {}
+        """What is known of sizes, which takes runs of the original, by the functions and the sizes traced at."""
         self._avoid: Found = ()
         self._errors: dict[str, CompatError] = {}
         self._first: dict[Exporter, tuple[ExportJob, CompatError]] = {}
@@ -170,7 +175,7 @@ class Candidates:
         ]
         for question in asked if asked_at is None else asked[-1:]:
             sides = sides_of(question, at, self._inputs.bounds())
-            for sizes in itertools.islice(filter(self._accepts, self._across(sides)), 1):
+            for sizes in itertools.islice(filter(partial(self._accepts, question), self._across(sides)), 1):
                 yield from () if asked_at is not None else self._other_sides(place, sizes)
                 yield sizes
 
@@ -181,8 +186,9 @@ class Candidates:
         for sizes in others[:1]:
             yield from sides.past_refusal(sizes, self._runs.at(sizes).questions)
 
-    def _accepts(self, sizes: Sizes) -> bool:
-        return self._observation.accepts(self._inputs.at_sizes(sizes))
+    def _accepts(self, question: Question, sizes: Sizes) -> bool:
+        is_affordable = is_affordable_for(question, self._inputs, sizes, self._observation.takes_at_most)
+        return is_affordable and self._observation.accepts(self._inputs.at_sizes(sizes))
 
     @property
     def _own_entries(self) -> set[str]:
@@ -327,7 +333,9 @@ class Candidates:
                 found=self._avoid,
             )
         with self._clock("rewrite"):
-            facts = SizeFacts(self._runs, watched_functions(plan.rewrites()), inputs)
+            functions = watched_functions(plan.rewrites())
+            key = (*functions, *inputs.sizes().values())
+            facts = self._facts.setdefault(key, SizeFacts(self._runs, functions, inputs))
             make_subject = partial(patched_subject, self._prepared, plan, facts)
             subject = make_subject()
         return ExportJob(

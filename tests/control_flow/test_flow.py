@@ -226,6 +226,15 @@ REFUSED = {
         """,
         r"self.kept\['a'\] is changed",
     ),
+    "container_in_a_container": (
+        """
+        kept = {"all": [{}]}
+        if x.max() > 20:
+            kept["all"][0]["a"] = x
+        return x * 2
+        """,
+        r"kept\['all'\]\[0\]\['a'\] is changed",
+    ),
     "attribute_of_another_object": (
         """
         if x.max() > 20:

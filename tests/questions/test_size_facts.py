@@ -93,6 +93,25 @@ def test_a_size_that_differs_where_no_run_was_made_is_not_fixed():
     assert by_symbols == [[(2, None)]]
 
 
+def test_no_run_is_made_at_sizes_that_fill_the_memory(monkeypatch):
+    """Models ask whether an index fits 32 bits, and take another kernel where it does not."""
+    elements, log_shapes = [], Observation.log_shapes
+
+    def log_elements(self, functions, inputs):
+        elements.append(inputs.tensors[0].numel())
+        return log_shapes(self, functions, inputs)
+
+    class Large(nn.Module):
+        def forward(self, x):
+            return torch.roll(x.contiguous() if 16 * x.numel() > 2**28 else x, 1, 2)
+
+    monkeypatch.setattr(Observation, "log_shapes", log_elements)
+    x = torch.randn(2, 3, 8, 16)
+    assert found_by(Large(), x, {"x": {0: "n", 2: "h", 3: "w"}}, is_symbolic=False) == [[(None, 3, None, None)]]
+    assert len(elements) > 1
+    assert max(elements) < 2**22
+
+
 def test_another_call_at_the_place_of_one_has_no_facts():
     runs = SymbolicRuns(Observation(prepare(Calls().eval(), (torch.randn(2, 3, 8, 16),), dynamic="batch")), FUNCTIONS)
     facts = SizeFacts(runs, FUNCTIONS, runs.observation.trace_inputs())

@@ -195,7 +195,12 @@ def _is_read_again(node: ast.AST) -> bool:
 
 def is_assertion(statement: ast.stmt) -> bool:
     """Whether a statement is a call of one of torch's assertions."""
-    return _statement_call(statement) in ("torch._assert", "_assert", "torch._check")
+    owner, _, name = _statement_call(statement).rpartition(".")
+    return (owner, name) == ("", "_assert") or (owner == "torch" and name.startswith(ASSERTIONS))
+
+
+ASSERTIONS = ("_assert", "_check")
+"""What the names of torch's assertions begin with."""
 
 
 def _statement_call(statement: ast.stmt) -> str:

@@ -11,7 +11,6 @@ from itertools import chain
 from typing import Any
 
 from torch_onnx_compat.backends.backend import ExportedGraph
-from torch_onnx_compat.check.cost import is_affordable
 from torch_onnx_compat.check.elsewhere import Elsewhere
 from torch_onnx_compat.check.frontier import Rank, is_known_at_one
 from torch_onnx_compat.check.options import Verify
@@ -24,6 +23,7 @@ from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.inputs.inputs import Bounds, Inputs, bind, is_within
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
+from torch_onnx_compat.questions.cost import is_affordable
 from torch_onnx_compat.questions.log import SymbolicRun
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.run import SymbolicRuns

@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Generator, Hashable, Iterator,
 from dataclasses import dataclass, field
 from typing import Any
 
-from torch_onnx_compat.check.cost import is_affordable_for
 from torch_onnx_compat.check.frontier import Frontier, Rank
 from torch_onnx_compat.inputs.inputs import Inputs, is_within
+from torch_onnx_compat.questions.cost import is_affordable_for
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.rounding import sides_of
 from torch_onnx_compat.questions.search import MOST_NUMBERS, Sides, Sizes

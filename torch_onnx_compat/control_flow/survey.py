@@ -61,7 +61,7 @@ class Survey:
         trace_sizes: The sizes of the traces that decisions were found in.
         equal_at: Sizes at which both ways were compared, where they could not be compared at the example's.
         peeled: File and line of each loop in the file whose first round is written for itself.
-        ragged: By file and line of a loop, and list: the axis on which what its rounds append differs in size.
+        ragged: By loop and list: the axis on which what its rounds append differs in size.
         value_sites: Where rewritten code takes decisions on values, with the place in the model's code.
         loop_sites: Where it has loops whose rounds values decide, likewise.
         sizes_are_numbers: Whether code that asks what kind of value a size is hears what Python would say.
@@ -77,7 +77,7 @@ class Survey:
     trace_sizes: list[dict[str, int]] = field(default_factory=list)
     equal_at: dict[str, int] = field(default_factory=dict)
     peeled: set[tuple[str, int]] = field(default_factory=set)
-    ragged: dict[tuple[tuple[str, int], str], int] = field(default_factory=dict)
+    ragged: dict[tuple[Site, str], int] = field(default_factory=dict)
     value_sites: dict[Site, str] = field(default_factory=dict)
     loop_sites: dict[Site, str] = field(default_factory=dict)
     sizes_are_numbers: bool = False

@@ -20,6 +20,7 @@ from torch_onnx_compat.backends.trace_origins import is_of_weights
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.inputs.probing import distinct_sizes, first_accepted, other_sizes
 from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.questions.cost import is_affordable_for
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.search import Sides
@@ -141,7 +142,8 @@ class _EagerRuns:
         for sizes in itertools.islice(others, TRIED):
             if sum(map(sides.is_other, self.sizes)) >= WANTED:
                 return
-            first_accepted([inputs.at_sizes(sizes)], self.run)
+            if is_affordable_for(question, inputs, sizes, self._observation.takes_at_most):
+                first_accepted([inputs.at_sizes(sizes)], self.run)
 
 
 def _eager_runs(

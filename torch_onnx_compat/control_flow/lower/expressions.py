@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import torch
 
+from torch_onnx_compat.backends.checks import ASSERTIONS
 from torch_onnx_compat.control_flow.find.syntax import INNER, children, copy_tree, walk_all, walk_scope
 from torch_onnx_compat.control_flow.lower.effects import OWNER_OF
 
@@ -251,7 +252,7 @@ class Expressions(ast.NodeTransformer):
         function = node.func
         if isinstance(function, ast.Name) and function.id == "super" and not node.args and self._first:
             node.args = [set_location(ast.Name(n, ast.Load()), node) for n in ("__class__", self._first)]
-        if _asks_for_kind(node) or _may_make_tensor(function):
+        if _asks_for_kind(node) or _may_make_tensor(function) or _may_assert(function):
             node.func = runtime_call("callee", function, at=function)
             return node
         named = isinstance(function, ast.Name) and function.id in _BUILTINS
@@ -355,6 +356,11 @@ def _may_make_tensor(function: ast.expr) -> bool:
     if isinstance(function, ast.Attribute):
         return function.attr in _FACTORIES or function.attr.endswith(_LEGACY)
     return isinstance(function, ast.Name) and not hasattr(builtins, function.id)
+
+
+def _may_assert(function: ast.expr) -> bool:
+    """Whether it is one of torch's assertions by its name."""
+    return isinstance(function, ast.Attribute) and function.attr.startswith(ASSERTIONS)
 
 
 def _may_be_of_numbers(node: ast.Compare) -> bool:

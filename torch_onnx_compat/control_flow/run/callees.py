@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import inspect
 import math
 import operator
 from collections.abc import Callable, Iterable, Sequence
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from torch_onnx_compat.backends.checks import ASSERTIONS
 from torch_onnx_compat.backends.internals import pythons_own
 from torch_onnx_compat.backends.wide import in_double
 from torch_onnx_compat.control_flow.run import factories, iterables, number_functions
@@ -293,8 +295,28 @@ def _either(session: Session, known: Tensor, value: Any, decisive: bool) -> Any:
     return decide(session, known, *((constant, computed) if decisive else (computed, constant)))
 
 
+class _Failure(AssertionError, IndexError, NotImplementedError, TypeError, ValueError):
+    """What torch's assertions raise, of any kind: whoever catches one of them goes on in another way."""
+
+
+def _assertion(session: Session, function: Any, *args: Any, **kwargs: Any) -> Any:
+    """An assertion of torch's: what varies is not checked, as it is not by an assert."""
+    given = [*args, *kwargs.values()]
+    if not any(isinstance(value, Tensor) and session.varies(value) for value in given):
+        return function(*args, **kwargs)
+    kinds = (value for value in given if isinstance(value, type) and issubclass(value, Exception))
+    kind = next(kinds, _Failure)
+    return session.drop_check(kind.__new__(kind))
+
+
+_ASSERTIONS = [
+    value for name, value in vars(torch).items() if name.startswith(ASSERTIONS) and inspect.isfunction(value)
+]
+
+
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     **number_functions.STAND_INS,
+    **dict.fromkeys(_ASSERTIONS, _assertion),
     np.maximum: number_functions.of_two_numbers(_extreme(True)),
     np.minimum: number_functions.of_two_numbers(_extreme(False)),
     builtins.isinstance: _isinstance,

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.control_flow.run.aliases import copy_of, pause_watch, present_aliases
+from torch_onnx_compat.control_flow.run.answers import present_site
 from torch_onnx_compat.control_flow.run.belongings import bind_attributes
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional
 from torch_onnx_compat.control_flow.run.call_sequence import CallSequence
@@ -135,11 +136,11 @@ def _build_rounds(
     _mark_shared(initial, trial)
     # Again, with the types of the values in later rounds.
     trial = _try_later_round(one, number, before, initial, names)
-    place = session.trials[-1].place
+    site = present_site()
     if session.surveying and number is not None:
         found = _ragged_axes(one, length, initial, trial)
-        session.ragged.update({(place, name): axis for name, axis in found.items()})
-    ragged = {name: session.ragged[place, name] for name in trial.rows if (place, name) in session.ragged}
+        session.ragged.update({(site, name): axis for name, axis in found.items()})
+    ragged = {name: session.ragged[site, name] for name in trial.rows if (site, name) in session.ragged}
     plan = LoopPlan(session, one, initial, trial, {key: leaf for key, (_, leaf) in originals.items()}, ragged)
     with pause_watch():  # the trial has shown what a round reads
         return _make(session, one, plan, length, leaves_early=leaves_early)

@@ -140,6 +140,11 @@ class Body:
 Content = Contents | Slots | Variable | Position | Body
 
 
+def _text_of(key: Any) -> str:
+    """A key as the source may have it; only of what Python has made is it known what its text does."""
+    return repr(key) if type(key) in (str, int) else "..."
+
+
 @dataclass
 class Reachable:
     """What can be reached from some values.
@@ -191,7 +196,12 @@ class Reachable:
     def _enter_container(self, name: str, value: Any) -> list[tuple[str, Any]]:
         if not isinstance(value, tuple):
             self.contents.append((name, Contents.of(value)))
-        return [] if isinstance(value, np.ndarray) else [(name, item) for item in values_in(value)]
+        if isinstance(value, np.ndarray):
+            return []
+        items = values_in(value)
+        keys = dict.keys(value) if isinstance(value, dict) else itertools.count()
+        is_ordered = isinstance(value, (dict, list, tuple))
+        return [(f"{name}[{_text_of(k)}]" if is_ordered else name, item) for k, item in zip(keys, items, strict=False)]
 
     def _note_variables(self, function: types.FunctionType) -> None:
         """Notes what a function may bind: variables of functions around it, and its own attributes."""

@@ -104,8 +104,8 @@ class Session(NumberKinds):
     rounds that fail where the example has none."""
     peeled: Collection[tuple[str, int]] = ()
     """File and line of each loop in the file whose first round is written for itself."""
-    ragged: dict[tuple[tuple[str, int], str], int] = field(default_factory=dict)
-    """By file and line of a loop, and list: the axis on which what its rounds append differs in size."""
+    ragged: dict[tuple[tuple[types.CodeType, int, int], str], int] = field(default_factory=dict)
+    """By loop and list: the axis on which what its rounds append differs in size. A line may have several loops."""
     to_peel: set[tuple[str, int]] = field(default_factory=set)
     """Those of which this run found it, in a search."""
     open_calls: Collection[CallSite] = ()
