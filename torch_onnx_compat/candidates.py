@@ -152,7 +152,7 @@ class Candidates:
                 continue
             for sizes in itertools.islice(self._other_sides(error.place), OTHER_SIZES):
                 at = ", ".join(f"{name}={size}" for name, size in sizes.items())
-                job = self._job(exporter, inputs=self._inputs.at_sizes(sizes))
+                job = self._job(exporter, inputs=self._observation.fit(self._inputs.at_sizes(sizes)))
                 for candidate in self._with_decisions(job, error):
                     kept = (
                         f"the model was traced at {at}: at the example's sizes a branch at {error.place} does not run."
@@ -343,6 +343,7 @@ class Candidates:
             is_proven=self._is_proven,
             options=self._exporters.options,
             accepts=self._observation.accepts,
+            fit=self._observation.fit,
             handlers=self._prepared.reach.handlers,
             caught_errors=self._observation.caught_errors,
             asking_places=None if self._own_entries else self._runs.places,

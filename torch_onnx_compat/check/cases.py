@@ -117,6 +117,8 @@ class Cases:
         self._unasked = Unasked()
         self._on_values: ValueDecisions | None = None
         self._is_searched = False
+        self._taken: dict[str, Inputs] = {}
+        """The inputs that the model took, by label; what it computes there is kept by the label, too."""
         self._other_sides: dict[str, Inputs] = {}
         """Values found for other sides of decisions, by label; every file that follows is tried on them too."""
         self._runs = SymbolicRuns(observation) if runs is None else runs
@@ -146,7 +148,7 @@ class Cases:
         """
         self._further, self._exported = further, exported
         self.baked_places, self.is_strict = baked_places, is_strict
-        self._unasked = Unasked(exported, baked_places, decisions or {}, self._inputs, trace_sizes)
+        self._unasked = Unasked(exported, baked_places, decisions or {}, self.observation.at_sizes, trace_sizes)
         self._on_values, self._is_searched = on_values, False
         self.notes.clear()
 
@@ -243,17 +245,35 @@ class Cases:
         except ModelRefused as refusal:
             raise CompatError(f"the model itself fails on the {label} input: {refusal}") from refusal
 
-    def _try_case(self, label: str, inputs: Inputs) -> Iterator[Case]:
-        """A case on random values, else on the given values; none where the model refuses both."""
-        drawn = self._drawn(label, inputs)
-        for attempt in (drawn, inputs):
+    def _try_case(self, label: str, inputs: Inputs, *, may_fit: bool = True) -> Iterator[Case]:
+        """A case on random values, else on the given values; none where the model refuses both.
+
+        Args:
+            label: Names the case.
+            inputs: The given values.
+            may_fit: Whether whole numbers may be made to fit the sizes, where the model refuses those of the example.
+        """
+        reasons = []
+        for attempt in self._attempts(label, inputs, may_fit=may_fit):
             try:
-                yield Case(label, attempt, self.observation.reference(label, attempt))
+                case = Case(label, attempt, self.observation.reference(label, attempt))
             except ModelRefused as refusal:
-                reason = refusal
+                reasons.append(refusal)
             else:
+                self._taken[label] = attempt
+                yield case
                 return
-        self.notes.append(f"not tried at {label}: the model itself refuses: {reason}")
+        self.notes.append(f"not tried at {label}: the model itself refuses: {reasons[1]}")
+
+    def _attempts(self, label: str, inputs: Inputs, *, may_fit: bool) -> Iterator[Inputs]:
+        if label in self._taken:
+            yield self._taken[label]
+            return
+        drawn = self._drawn(label, inputs)
+        yield from (drawn, inputs)
+        fitted = self.observation.fit(inputs) if may_fit else inputs
+        if fitted is not inputs:
+            yield from (self.observation.fit(drawn), fitted)
 
     # Sizes
 
@@ -308,7 +328,7 @@ class Cases:
         for question, sizes in trials.omissions.items():
             label = Trial(sizes).label
             self.notes.append(f"{question}; not tried at {label}, a number that its code names: too large.")
-        self._unasked.check_left_alone(run, trials, self._inputs)
+        self._unasked.check_left_alone(run, trials)
 
     def _ask(self, sizes: dict[str, int]) -> SymbolicRun:
         """What the original asks of its sizes when it has these."""
@@ -440,7 +460,9 @@ class Cases:
         for candidate in chain(candidates, shared):
             if candidate in (0, size) or not is_within(self._bounds, name, candidate):
                 continue
-            cases = list(self._try_case(f"{name}={candidate}", self._inputs.at_sizes({name: candidate})))
+            inputs = self._inputs.at_sizes({name: candidate})
+            # Where numbers are lengths that have to vary with the axis, smaller ones would hide it.
+            cases = list(self._try_case(f"{name}={candidate}", inputs, may_fit=False))
             if cases:
                 larger[name] = candidate
                 del self.notes[before:]
@@ -453,7 +475,7 @@ class Cases:
 
     def _case_at(self, sizes: Mapping[str, int]) -> Iterator[Case]:
         label = ", ".join(f"{n}={s}" for n, s in sizes.items())
-        yield self._case(label, self._drawn(label, self._inputs.at_sizes(sizes)))
+        yield self._case(label, self.observation.fit(self._drawn(label, self._inputs.at_sizes(sizes))))
 
     def _check_fixed_axis(self, name: str) -> None:
         """Raises an error for an axis that is declared dynamic, but that the original accepts at one size only.

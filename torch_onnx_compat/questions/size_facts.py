@@ -127,7 +127,7 @@ class _EagerRuns:
         for sizes in itertools.islice(others, TRIED):
             if sum(map(sides.is_other, self.sizes)) >= WANTED:
                 return
-            first_accepted([inputs.at_sizes(sizes)], self.run)
+            first_accepted([self._observation.fit(inputs.at_sizes(sizes))], self.run)
 
 
 def _compare(
