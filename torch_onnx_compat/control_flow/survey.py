@@ -116,7 +116,9 @@ class Survey:
         ]
         known = (self.own_sizes, self.sizes, self.conflicts)
         self.own_sizes = [made.example.session.sizes]
-        self.sizes = [] if made.other is None else [run.session.sizes for run in (made.other, *made.wrong, *made.further)]
+        self.sizes = (
+            [] if made.other is None else [run.session.sizes for run in (made.other, *made.wrong, *made.further)]
+        )
         self.conflicts = {key: why for session in reversed(main) for key, why in session.conflicts.items()}
         return any(is_new) or known != (self.own_sizes, self.sizes, self.conflicts)
 
