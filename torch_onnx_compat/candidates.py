@@ -24,6 +24,7 @@ from torch_onnx_compat.backends.custom_operators import run_functions
 from torch_onnx_compat.catalogue.entry import Exporter
 from torch_onnx_compat.catalogue.registry import DEFAULT
 from torch_onnx_compat.check.lint import Unsuitable
+from torch_onnx_compat.check.ties import hint_where_longer
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import RewrittenJob, UnequalBranches, decides, rewrite_decisions
 from torch_onnx_compat.diagnosis import with_hint, with_reasons
@@ -297,11 +298,15 @@ class Candidates:
         Raises:
             CompatError: The model itself fails on the example, which is what the caller has to know instead.
         """
-        self._observation.check_example(self._inputs)
+        try:
+            self._observation.check_example(self._inputs)
+        except CompatError as error:
+            error.args = (f"{error}{hint_where_longer(self._observation, self._inputs)}", *error.args[1:])
+            raise
         reasons = self._errors.values()
-        for error in reasons:
-            if notes and "allow_baked" in str(error):
-                error.args = ("\n  ".join((str(error), *notes)), *error.args[1:])
+        for reason in reasons:
+            if notes and "allow_baked" in str(reason):
+                reason.args = ("\n  ".join((str(reason), *notes)), *reason.args[1:])
         if len(reasons) == 1:
             return with_hint(*reasons)
         text = _one_for_each(self._errors)

@@ -17,6 +17,7 @@ from torch_onnx_compat.check.frontier import Rank, is_known_at_one
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, Found, OtherSides
 from torch_onnx_compat.check.sizes import AxisProof, SizeTrials, Trial
+from torch_onnx_compat.check.ties import one_size_only
 from torch_onnx_compat.check.unasked import Unasked
 from torch_onnx_compat.check.variations import of_all_magnitudes
 from torch_onnx_compat.control_flow.values import ValueDecisions
@@ -376,7 +377,7 @@ class Cases:
     def _quietly_at(self, sizes: Mapping[str, int]) -> Iterator[Case]:
         """A case at sizes that nobody asked for: that the model refuses them is nothing to say."""
         before = len(self.notes)
-        yield from self._try_case(", ".join(f"{n}={s}" for n, s in sizes.items()), self._inputs.at_sizes(sizes))
+        yield from self._try_together(sizes)
         del self.notes[before:]
 
     def _sizes(self, heavy: bool) -> Iterator[Case]:
@@ -403,13 +404,10 @@ class Cases:
             yield from cases
         ones = {name: 1 for name in example if is_within(self._bounds, name, 1) and name not in self._verify.sizes}
         if len(ones) > 1:
-            before = len(self.notes)
-            yield from self._try_together(ones)
-            del self.notes[before:]
+            yield from self._quietly_at(ones)
 
-    def _try_together(self, sizes: dict[str, int]) -> Iterator[Case]:
-        label = ", ".join(f"{n}={s}" for n, s in sizes.items())
-        yield from self._try_case(label, self._inputs.at_sizes(sizes))
+    def _try_together(self, sizes: Mapping[str, int], *, may_fit: bool = True) -> Iterator[Case]:
+        yield from self._try_case(Trial(dict(sizes)).label, self._inputs.at_sizes(sizes), may_fit=may_fit)
 
     def _smallest_size(self, name: str) -> Iterator[Case]:
         """A case at the smallest size that the model accepts; where sizes of 1 begin, few operators are right by luck.
@@ -447,7 +445,7 @@ class Cases:
 
     def _try_size(self, name: str, size: int) -> Iterator[Case]:
         if is_within(self._bounds, name, size):
-            yield from self._try_case(f"{name}={size}", self._inputs.at_sizes({name: size}))
+            yield from self._try_together({name: size})
 
     def _larger_size(self, name: str, heavy: bool, larger: dict[str, int]) -> Iterator[Case]:
         """A case at the first size above the example's, of a few candidates, that the model accepts."""
@@ -460,9 +458,8 @@ class Cases:
         for candidate in chain(candidates, shared):
             if candidate in (0, size) or not is_within(self._bounds, name, candidate):
                 continue
-            inputs = self._inputs.at_sizes({name: candidate})
             # Where numbers are lengths that have to vary with the axis, smaller ones would hide it.
-            cases = list(self._try_case(f"{name}={candidate}", inputs, may_fit=False))
+            cases = list(self._try_together({name: candidate}, may_fit=False))
             if cases:
                 larger[name] = candidate
                 del self.notes[before:]
@@ -487,15 +484,7 @@ class Cases:
         if least == most or any(sample.sizes().get(name) != size for sample in self.samples()):
             return
         if any(note.startswith(f"not tried at {name}=") for note in self.notes):
-            reason = self.notes[-1].partition("refuses: ")[2]
-            pairs = zip(self._inputs.names, self._inputs.tensors, self._inputs.axes, strict=True)
-            whole = [(n, axes) for n, x, axes in pairs if not x.is_floating_point()]
-            numbers = [n for n, axes in whole if all(name not in axis.roots for axis in axes.values())]
-            values = f"if the values of {' or '.join(numbers)} decide it, give samples that change both; else "
-            raise CompatError(
-                f"axis {name!r} is declared dynamic, but the model itself takes no size but {size}, with the example's "
-                f"values in its other inputs: {reason}; {values if numbers else ''}leave the axis out."
-            )
+            raise one_size_only(self.observation, name, self.notes[-1].partition("refuses: ")[2])
 
     # Samples
 
