@@ -247,8 +247,8 @@ def main(
     about: Annotated[
         str,
         typer.Option(
-            help="About one thing: caught errors, far (sizes), kinds (of values), layouts, pieces (of an axis), "
-            "positions (tables of), results (of functions), rounds (of loops), texts, tables."
+            help="About one thing: caught errors, far (sizes), indices, kinds (of values), layouts, pieces (of an "
+            "axis), positions (tables of), results (of functions), rounds (of loops), texts, tables."
         ),
     ] = "",
     sources: Annotated[bool, typer.Option(help="Print the programs whose files are wrong.")] = True,

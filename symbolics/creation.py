@@ -97,8 +97,15 @@ def arange_of_fractions(*args: Any, **options: Any) -> Tensor:
 def full_of_whole_number(size: Any, fill_value: Any, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
     """A whole number where no type is given, or a truth value; stock TorchScript writes float32, or fails an assertion.
 
+    A size, or what is computed of it, is a tensor in a trace.
+
     Source: https://docs.pytorch.org/docs/stable/generated/torch.full.html
     """
+    if isinstance(fill_value, Tensor):
+        if dtype is not None or fill_value.is_floating_point() or fill_value.is_complex():
+            return NotImplemented
+        made = torch.full(size, fill_value.to(torch.int64), dtype=torch.int64, **options)  # type: ignore[call-overload]
+        return made.to(torch.bool) if fill_value.dtype == torch.bool else made
     is_truth = type(fill_value) is bool
     if not is_truth and (dtype is not None or type(fill_value) is not int):
         return NotImplemented

@@ -25,6 +25,7 @@ from torch_onnx_compat.backends.custom_operators import run_functions
 from torch_onnx_compat.catalogue.entry import Exporter
 from torch_onnx_compat.catalogue.registry import DEFAULT
 from torch_onnx_compat.check.lint import Unsuitable
+from torch_onnx_compat.check.ties import hint_where_longer
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import RewrittenJob, UnequalBranches, decides, rewrite_decisions
 from torch_onnx_compat.diagnosis import with_hint, with_reasons
@@ -157,7 +158,7 @@ class Candidates:
                 continue
             for sizes in itertools.islice(self._other_sides(error.place), OTHER_SIZES):
                 at = ", ".join(f"{name}={size}" for name, size in sizes.items())
-                job = self._job(exporter, inputs=self._inputs.at_sizes(sizes))
+                job = self._job(exporter, inputs=self._observation.fit(self._inputs.at_sizes(sizes)))
                 for candidate in self._with_decisions(job, error):
                     kept = (
                         f"the model was traced at {at}: at the example's sizes a branch at {error.place} does not run."
@@ -303,11 +304,15 @@ class Candidates:
         Raises:
             CompatError: The model itself fails on the example, which is what the caller has to know instead.
         """
-        self._observation.check_example(self._inputs)
+        try:
+            self._observation.check_example(self._inputs)
+        except CompatError as error:
+            error.args = (f"{error}{hint_where_longer(self._observation, self._inputs)}", *error.args[1:])
+            raise
         reasons = self._errors.values()
-        for error in reasons:
-            if notes and "allow_baked" in str(error):
-                error.args = ("\n  ".join((str(error), *notes)), *error.args[1:])
+        for reason in reasons:
+            if notes and "allow_baked" in str(reason):
+                reason.args = ("\n  ".join((str(reason), *notes)), *reason.args[1:])
         if len(reasons) == 1:
             return with_hint(*reasons)
         text = _one_for_each(self._errors)
@@ -351,6 +356,7 @@ class Candidates:
             is_proven=self._is_proven,
             options=self._exporters.options,
             accepts=self._observation.accepts,
+            fit=self._observation.fit,
             handlers=self._prepared.reach.handlers,
             caught_errors=self._observation.caught_errors,
             asking_places=None if self._own_entries else self._runs.places,

@@ -7,7 +7,7 @@ needs and what planning needs is one and the same run.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +22,7 @@ from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.functional.complex import Pair, view_as_real
 from torch_onnx_compat.handlers import CaughtError, CaughtErrors
 from torch_onnx_compat.inputs import tree
+from torch_onnx_compat.inputs.fit import Fit, fits
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.places import first_line, user_statement
 from torch_onnx_compat.plan import Plan
@@ -188,6 +189,8 @@ class Observation:
         self._is_compared = is_compared
         self._references: dict[str, Reference] = {}
         self._regions = RegionReads()
+        self._fits: dict[tuple[int, ...], Fit | None] = {}
+        """How whole numbers fit some sizes of the dynamic axes; None where they fit as they are, or in no way."""
         self.notes: dict[str, None] = {}
         """What eager torch computes otherwise outside of an export."""
 
@@ -247,7 +250,31 @@ class Observation:
         return errors.found
 
     def accepts(self, inputs: Inputs) -> bool:
-        """Whether the original takes some inputs."""
+        """Whether the original takes some inputs, or, at their sizes, whole numbers that fit these."""
+        if self._takes(inputs):
+            return True
+        fitted = self.fit(inputs)
+        return fitted is not inputs and self._takes(fitted)
+
+    def fit(self, inputs: Inputs) -> Inputs:
+        """Inputs whose whole numbers fit their sizes, where that is why the original refuses them; else the same.
+
+        Args:
+            inputs: The example at other sizes. How its numbers fit is asked once for each sizes.
+        """
+        key = tuple(inputs.sizes().values())
+        if key not in self._fits:
+            ways = list(fits(inputs))
+            is_refused = bool(ways) and not self._takes(inputs)
+            self._fits[key] = next((way for way in ways if self._takes(way.of(inputs))), None) if is_refused else None
+        way = self._fits[key]
+        return inputs if way is None else way.of(inputs)
+
+    def at_sizes(self, sizes: Mapping[str, int]) -> Inputs:
+        """The example at other sizes, with whole numbers that fit these if the original refuses its own there."""
+        return self.fit(self.prepared.inputs.at_sizes(sizes))
+
+    def _takes(self, inputs: Inputs) -> bool:
         try:
             self.run_within(nullcontext(), inputs)
         except ModelRefused:

@@ -36,6 +36,12 @@ def test_sizes_within_the_bounds():
     assert all(sizes["h"] >= 4 for sizes in found)
 
 
+def test_axes_that_move_together_stay_within_the_bounds_of_each():
+    question = Question("condition", sympy.Ne(H * W, 1), True, "models/net.py:1")
+    assert not list(Sides(question, {"h": 4, "w": 4}, {"w": (2, 32)}).others())
+    assert list(Sides(question, {"h": 4, "w": 4}, {}).others())
+
+
 class Positions(nn.Module):
     """Its square table is resized where the picture has another number of cells."""
 

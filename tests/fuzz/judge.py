@@ -148,19 +148,25 @@ def numbers_of(program: Program) -> Tensor:
     return torch.tensor(sorted({sign * float(text) for text in found for sign in (1, -1)}))
 
 
+def of_floats(inputs: tuple[Tensor, ...], change: Callable[..., Tensor]) -> tuple[Tensor, ...]:
+    """The inputs with other floats; whole numbers stay."""
+    return tuple(change(x) if x.is_floating_point() else x for x in inputs)
+
+
 def name_cases(program: Program) -> Iterator[Case]:
     """The example, the draws of values, the sizes."""
     example = example_inputs(program)
     generator = torch.Generator().manual_seed(program.seed + 3)
     yield Case("the example", example)
     for name, draw in VALUES.items():
-        yield Case(name, tuple(draw(x, generator) for x in example))
+        yield Case(name, of_floats(example, lambda x, draw=draw: draw(x, generator)))
     numbers = numbers_of(program)
     if len(numbers):
-        drawn = (numbers[torch.randint(len(numbers), x.shape, generator=generator)] for x in example)
-        yield Case("numbers of the source", tuple(drawn))
+        drawn = of_floats(example, lambda x: numbers[torch.randint(len(numbers), x.shape, generator=generator)])
+        yield Case("numbers of the source", drawn)
         for number in numbers[torch.randperm(len(numbers), generator=generator)][:FILLED]:
-            yield Case(f"{NUMBER} {float(number):g}", tuple(torch.full_like(x, float(number)) for x in example))
+            filled = of_floats(example, lambda x, number=number: torch.full_like(x, float(number)))
+            yield Case(f"{NUMBER} {float(number):g}", filled)
     for sizes in name_sizes(program):
         yield Case(f"sizes {sizes}", example_inputs(program, sizes))
 
@@ -181,9 +187,9 @@ def spread(program: Program, path: Path, case: Case, wanted: Arrays) -> Arrays:
     """By how much each value moves with the rounding: eager float64, and inputs a last place away; 0 where unknown."""
     noise = [np.zeros(w.shape) for w in wanted]
     same, steps = nullcontext(), (3e-7, -3e-7)
-    runs: list[tuple[Any, AbstractContextManager[Any]]] = [(tuple(x.double() for x in case.inputs), same)]
+    runs: list[tuple[Any, AbstractContextManager[Any]]] = [(of_floats(case.inputs, Tensor.double), same)]
     if not is_discrete(case):
-        runs += [(tuple(x * (1 + step) for x in case.inputs), same) for step in steps]
+        runs += [(of_floats(case.inputs, lambda x, step=step: x * (1 + step)), same) for step in steps]
     runs += [(case.inputs, MoveRoundings(step)) for step in steps]
     for inputs, mode in runs:
         try:

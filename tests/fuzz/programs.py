@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from fuzz.errors import errors_source
 from fuzz.far import far_lines
+from fuzz.indices import indices_source
 from fuzz.layouts import layout_lines
 from fuzz.loop_states import draw_loop
 from fuzz.pieces import draw_use
@@ -255,17 +256,21 @@ STATIC_CONDITIONS = ("{t}.dim() == {r}", "self.training", "{t}.dtype == torch.fl
 
 @dataclass(frozen=True)
 class Input:
-    """One float input.
+    """One input.
 
     Attributes:
         name: The parameter of forward.
         shape: The example's shape.
         dynamic: The name of each axis that varies; equal names are equal sizes.
+        kind: The kind of its whole numbers, as in `indices.USES`; empty where it holds floats.
+        of: The axis that these belong to.
     """
 
     name: str
     shape: tuple[int, ...]
     dynamic: dict[int, str]
+    kind: str = ""
+    of: str = ""
 
     @property
     def axes(self) -> Axes:
@@ -1053,6 +1058,15 @@ def make_positions(seed: int) -> Program:
     return Program(seed=seed, source=HEADER + source, inputs=(Input("x", (*example, 2), {0: "rows", 1: "columns"}),))
 
 
+def make_indices(seed: int) -> Program:
+    """A program of a seed that takes rows by whole numbers, and decides on how many rows there are."""
+    dice = random.Random(seed)
+    source, kind = indices_source(dice)
+    shape, dynamic = ((), {}) if kind == "scalar" else ((dice.choice((2, 3, 4)),), dice.choice(({0: "picks"}, {})))
+    inputs = (Input("x", (dice.choice((6, 7, 8)), 3), {0: "rows"}), Input("i", shape, dynamic, kind, "rows"))
+    return Program(seed=seed, source=HEADER + source, inputs=inputs)
+
+
 def make_program(seed: int) -> Program:
     """The program of a seed; the same text in every process."""
     dice = random.Random(seed)
@@ -1063,6 +1077,7 @@ MAKERS: dict[str, Callable[[int], Program]] = {
     "": make_program,
     "errors": make_errors,
     "far": make_far,
+    "indices": make_indices,
     "kinds": make_kinds,
     "layouts": make_layouts,
     "pieces": make_pieces,
@@ -1097,12 +1112,23 @@ def fresh_model(program: Program, path: Path) -> nn.Module:
 
 
 def example_inputs(program: Program, sizes: dict[str, int] | None = None) -> tuple[Tensor, ...]:
-    """Normal values at the given sizes of the axes that vary; the example's without them.
+    """Normal values at the given sizes of the axes that vary; the example's without them. Whole numbers fit the sizes.
 
     Of every third program they are positive: what is neutral among those, as 0 in a maximum, is not among others.
     """
     chosen = program.sizes | (sizes or {})
     generator = torch.Generator().manual_seed(program.seed + 7)
     shapes = [[chosen.get(i.dynamic.get(a, ""), size) for a, size in enumerate(i.shape)] for i in program.inputs]
-    drawn = (torch.randn(shape, generator=generator) for shape in shapes)
-    return tuple(x.abs() + 0.1 if program.seed % 3 == 1 else x for x in drawn)
+    drawn = [torch.randn(shape, generator=generator) for shape in shapes]
+    floats = [x.abs() + 0.1 if program.seed % 3 == 1 else x for x in drawn]
+    return tuple(
+        _whole_numbers(given.kind, chosen[given.of], x.shape, generator) if given.kind else x
+        for given, x in zip(program.inputs, floats, strict=True)
+    )
+
+
+def _whole_numbers(kind: str, size: int, shape: Sequence[int], generator: torch.Generator) -> Tensor:
+    if kind == "length":
+        return torch.randint(1, size + 1, shape, generator=generator)
+    numbers = torch.randint(0, size, shape, generator=generator)
+    return torch.cat([torch.zeros_like(numbers[:1]), numbers[1:].sort().values]) if kind == "offset" else numbers

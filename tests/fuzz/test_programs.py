@@ -12,6 +12,7 @@ from fuzz.programs import (
     fresh_model,
     make_errors,
     make_far,
+    make_indices,
     make_kinds,
     make_layouts,
     make_pieces,
@@ -94,6 +95,12 @@ def test_loops_with_as_many_rounds_as_the_input_says(seed, exporter, tmp_path):
 @pytest.mark.parametrize("seed", range(12))
 def test_results_of_one_kind_or_another(seed, exporter, tmp_path):
     assert_not_wrong(make_results(seed), exporter, tmp_path)
+
+
+@pytest.mark.one_exporter
+@pytest.mark.parametrize("seed", range(8))
+def test_rows_by_whole_numbers(seed, exporter, tmp_path):
+    assert_not_wrong(make_indices(seed), exporter, tmp_path, eager_may_refuse=True)
 
 
 @pytest.mark.one_exporter

@@ -106,6 +106,8 @@ EXAMPLES = [
             torch.full((x.shape[0],), -1),
             torch.full((2, x.shape[1]), True),
             torch.full(size=(3,), fill_value=7),
+            torch.full((2,), x.shape[1]),
+            torch.full((2,), x.shape[1] > 3),
         ),
         (torch.randn(3, 4),),
         broken=lambda size, fill_value, **options: torch.full(size, fill_value + 1, dtype=torch.int64, **options),

@@ -94,6 +94,8 @@ class ExportJob:
     it would cost more than a trace."""
     accepts: Callable[[Inputs], bool] | None = None
     """Whether the original takes some inputs; None if nobody knows."""
+    fit: Callable[[Inputs], Inputs] = lambda inputs: inputs
+    """Gives the example at other sizes whole numbers that fit these, if the original refuses its own there."""
     options: Mapping[str, Any] = field(default_factory=dict)
     """Keywords of torch.onnx.export that only one exporter has."""
     leaves_sizes: bool = False

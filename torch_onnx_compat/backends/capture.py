@@ -25,6 +25,7 @@ from torch_onnx_compat.backends.internals.export_flag import in_onnx_export
 from torch_onnx_compat.backends.internals.number_kinds import told_as_numbers
 from torch_onnx_compat.backends.internals.numbers import complete_numbers, unchecked_powers
 from torch_onnx_compat.backends.long_sizes import LongSizes
+from torch_onnx_compat.backends.new_tensors import NewTensors
 from torch_onnx_compat.backends.promotion import Promotion
 from torch_onnx_compat.backends.scalar_tensors import ScalarTensors
 from torch_onnx_compat.backends.trace_numbers import note_kind
@@ -138,6 +139,7 @@ def _run_export(job: ExportJob, log: CaptureLog, errors: CaughtErrors) -> Captur
     subject.wrap(IndexLists)
     subject.wrap(Promotion)
     subject.wrap(ScalarTensors)
+    subject.wrap(NewTensors)
     subject.wrap(lambda: errors)
 
     def run(model: nn.Module) -> torch.export.ExportedProgram:

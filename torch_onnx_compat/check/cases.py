@@ -16,6 +16,7 @@ from torch_onnx_compat.check.frontier import Rank, is_known_at_one
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, Found, OtherSides
 from torch_onnx_compat.check.sizes import AxisProof, SizeTrials, Trial
+from torch_onnx_compat.check.ties import one_size_only
 from torch_onnx_compat.check.unasked import Unasked
 from torch_onnx_compat.check.variations import of_all_magnitudes
 from torch_onnx_compat.control_flow.values import ValueDecisions
@@ -117,6 +118,8 @@ class Cases:
         self._unasked = Unasked()
         self._on_values: ValueDecisions | None = None
         self._is_searched = False
+        self._taken: dict[str, Inputs] = {}
+        """The inputs that the model took, by label; what it computes there is kept by the label, too."""
         self._other_sides: dict[str, Inputs] = {}
         """Values found for other sides of decisions, by label; every file that follows is tried on them too."""
         self._runs = SymbolicRuns(observation) if runs is None else runs
@@ -146,7 +149,7 @@ class Cases:
         """
         self._further, self._exported = further, exported
         self.baked_places, self.is_strict = baked_places, is_strict
-        self._unasked = Unasked(exported, baked_places, decisions or {}, self._inputs, trace_sizes)
+        self._unasked = Unasked(exported, baked_places, decisions or {}, self.observation.at_sizes, trace_sizes)
         self._on_values, self._is_searched = on_values, False
         self.notes.clear()
 
@@ -243,17 +246,35 @@ class Cases:
         except ModelRefused as refusal:
             raise CompatError(f"the model itself fails on the {label} input: {refusal}") from refusal
 
-    def _try_case(self, label: str, inputs: Inputs) -> Iterator[Case]:
-        """A case on random values, else on the given values; none where the model refuses both."""
-        drawn = self._drawn(label, inputs)
-        for attempt in (drawn, inputs):
+    def _try_case(self, label: str, inputs: Inputs, *, may_fit: bool = True) -> Iterator[Case]:
+        """A case on random values, else on the given values; none where the model refuses both.
+
+        Args:
+            label: Names the case.
+            inputs: The given values.
+            may_fit: Whether whole numbers may be made to fit the sizes, where the model refuses those of the example.
+        """
+        reasons = []
+        for attempt in self._attempts(label, inputs, may_fit=may_fit):
             try:
-                yield Case(label, attempt, self.observation.reference(label, attempt))
+                case = Case(label, attempt, self.observation.reference(label, attempt))
             except ModelRefused as refusal:
-                reason = refusal
+                reasons.append(refusal)
             else:
+                self._taken[label] = attempt
+                yield case
                 return
-        self.notes.append(f"not tried at {label}: the model itself refuses: {reason}")
+        self.notes.append(f"not tried at {label}: the model itself refuses: {reasons[1]}")
+
+    def _attempts(self, label: str, inputs: Inputs, *, may_fit: bool) -> Iterator[Inputs]:
+        if label in self._taken:
+            yield self._taken[label]
+            return
+        drawn = self._drawn(label, inputs)
+        yield from (drawn, inputs)
+        fitted = self.observation.fit(inputs) if may_fit else inputs
+        if fitted is not inputs:
+            yield from (self.observation.fit(drawn), fitted)
 
     # Sizes
 
@@ -308,7 +329,7 @@ class Cases:
         for question, sizes in trials.omissions.items():
             label = Trial(sizes).label
             self.notes.append(f"{question}; not tried at {label}, a number that its code names: too large.")
-        self._unasked.check_left_alone(run, trials, self._inputs)
+        self._unasked.check_left_alone(run, trials)
 
     def _ask(self, sizes: dict[str, int]) -> SymbolicRun:
         """What the original asks of its sizes when it has these."""
@@ -356,7 +377,7 @@ class Cases:
     def _quietly_at(self, sizes: Mapping[str, int]) -> Iterator[Case]:
         """A case at sizes that nobody asked for: that the model refuses them is nothing to say."""
         before = len(self.notes)
-        yield from self._try_case(", ".join(f"{n}={s}" for n, s in sizes.items()), self._inputs.at_sizes(sizes))
+        yield from self._try_together(sizes)
         del self.notes[before:]
 
     def _sizes(self, heavy: bool) -> Iterator[Case]:
@@ -383,13 +404,10 @@ class Cases:
             yield from cases
         ones = {name: 1 for name in example if is_within(self._bounds, name, 1) and name not in self._verify.sizes}
         if len(ones) > 1:
-            before = len(self.notes)
-            yield from self._try_together(ones)
-            del self.notes[before:]
+            yield from self._quietly_at(ones)
 
-    def _try_together(self, sizes: dict[str, int]) -> Iterator[Case]:
-        label = ", ".join(f"{n}={s}" for n, s in sizes.items())
-        yield from self._try_case(label, self._inputs.at_sizes(sizes))
+    def _try_together(self, sizes: Mapping[str, int], *, may_fit: bool = True) -> Iterator[Case]:
+        yield from self._try_case(Trial(dict(sizes)).label, self._inputs.at_sizes(sizes), may_fit=may_fit)
 
     def _smallest_size(self, name: str) -> Iterator[Case]:
         """A case at the smallest size that the model accepts; where sizes of 1 begin, few operators are right by luck.
@@ -427,7 +445,7 @@ class Cases:
 
     def _try_size(self, name: str, size: int) -> Iterator[Case]:
         if is_within(self._bounds, name, size):
-            yield from self._try_case(f"{name}={size}", self._inputs.at_sizes({name: size}))
+            yield from self._try_together({name: size})
 
     def _larger_size(self, name: str, heavy: bool, larger: dict[str, int]) -> Iterator[Case]:
         """A case at the first size above the example's, of a few candidates, that the model accepts."""
@@ -440,7 +458,8 @@ class Cases:
         for candidate in chain(candidates, shared):
             if candidate in (0, size) or not is_within(self._bounds, name, candidate):
                 continue
-            cases = list(self._try_case(f"{name}={candidate}", self._inputs.at_sizes({name: candidate})))
+            # Where numbers are lengths that have to vary with the axis, smaller ones would hide it.
+            cases = list(self._try_together({name: candidate}, may_fit=False))
             if cases:
                 larger[name] = candidate
                 del self.notes[before:]
@@ -453,7 +472,7 @@ class Cases:
 
     def _case_at(self, sizes: Mapping[str, int]) -> Iterator[Case]:
         label = ", ".join(f"{n}={s}" for n, s in sizes.items())
-        yield self._case(label, self._drawn(label, self._inputs.at_sizes(sizes)))
+        yield self._case(label, self.observation.fit(self._drawn(label, self._inputs.at_sizes(sizes))))
 
     def _check_fixed_axis(self, name: str) -> None:
         """Raises an error for an axis that is declared dynamic, but that the original accepts at one size only.
@@ -465,15 +484,7 @@ class Cases:
         if least == most or any(sample.sizes().get(name) != size for sample in self.samples()):
             return
         if any(note.startswith(f"not tried at {name}=") for note in self.notes):
-            reason = self.notes[-1].partition("refuses: ")[2]
-            pairs = zip(self._inputs.names, self._inputs.tensors, self._inputs.axes, strict=True)
-            whole = [(n, axes) for n, x, axes in pairs if not x.is_floating_point()]
-            numbers = [n for n, axes in whole if all(name not in axis.roots for axis in axes.values())]
-            values = f"if the values of {' or '.join(numbers)} decide it, give samples that change both; else "
-            raise CompatError(
-                f"axis {name!r} is declared dynamic, but the model itself takes no size but {size}, with the example's "
-                f"values in its other inputs: {reason}; {values if numbers else ''}leave the axis out."
-            )
+            raise one_size_only(self.observation, name, self.notes[-1].partition("refuses: ")[2])
 
     # Samples
 

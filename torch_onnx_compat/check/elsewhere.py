@@ -84,7 +84,7 @@ class Elsewhere:
             there = trials.next_frontier(last=Rank.PYTHON)
             if there is None:
                 return
-            inputs = inputs.at_sizes(there)
+            inputs = self.runs.observation.fit(inputs.at_sizes(there))
 
     def _unasked(self, found: Found) -> Iterator[Found]:
         """Inputs at sizes that every file is tried at, the most different ones."""

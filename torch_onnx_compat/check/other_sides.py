@@ -8,6 +8,7 @@ are taken: the threads of torch's autograd end a process that was forked.
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Generator, Iterator, Mapping, Sequence
@@ -206,7 +207,8 @@ class OtherSides:
             The values of `found`, shortened or repeated, or values drawn like them; None where neither take the side.
         """
         there = found.inputs.at_sizes(sizes)
-        for inputs in (there, *(there.redrawn(self.seed + draw) for draw in range(REDRAWS))):
+        draws = (there.redrawn(self.seed + draw) for draw in range(REDRAWS))
+        for inputs in map(self.observation.fit, itertools.chain((there,), draws)):
             run = self.decisions.run(fresh_subject(self.observation), inputs, self._slowest)
             if run is not None and self._takes(run, found) and self._is_kept_by_rounding(run):
                 return replace(found, label=label, inputs=inputs)

@@ -28,8 +28,8 @@ class Unasked:
     """Places of questions that the caller lets the file answer as the example does."""
     decisions: Mapping[str, str] = field(default_factory=dict)
     """Decisions that the file takes, by place, and how each is written: masked, Loop ..."""
-    inputs: Inputs | None = None
-    """The example."""
+    at: Callable[[Mapping[str, int]], Inputs | None] = lambda sizes: None
+    """The example at other sizes."""
     trace_sizes: Sequence[Mapping[str, int]] = ()
     """The sizes at which decisions were searched for."""
 
@@ -77,7 +77,7 @@ class Unasked:
             raise FrozenNumber(
                 f"{empty[0]} reads values at {at}, and none at the example's sizes: the file would hold a list without "
                 f"items. Give an example with some, or accept it with allow_baked=[{empty[0]!r}].",
-                None if self.inputs is None else self.inputs.at_sizes(sizes),
+                self.at(sizes),
             )
 
     def _not_baked(self, places: Iterable[str]) -> list[str]:
@@ -117,7 +117,7 @@ class Unasked:
         if not is_constant and self.exported is not None:
             asking = min(self.exported.kind_places)
             what = f"The exporter does not: there a size is no number for code that asks for its type, as {asking} does"
-        other = None if self.inputs is None or verdict.other is None else self.inputs.at_sizes(verdict.other)
+        other = None if verdict.other is None else self.at(verdict.other)
         raise FrozenNumber(
             f"{question}. {what}. Compute what hangs on it with tensors, or accept it with "
             f"allow_baked=[{question.place!r}].",
@@ -149,7 +149,7 @@ class Unasked:
             f"torch.export.Dim(..., max={most}) do, or accept it with allow_baked=[{question.place!r}]."
         )
 
-    def check_left_alone(self, run: SymbolicRun, trials: SizeTrials, inputs: Inputs) -> None:
+    def check_left_alone(self, run: SymbolicRun, trials: SizeTrials) -> None:
         """Raises if a decision that was left alone may change the file.
 
         Every question there has to be answered, and the model has to be traced to the same graph at all sizes that were
@@ -165,7 +165,8 @@ class Unasked:
             if run.obstacle or not trials.is_complete or place not in answered:
                 raise frozen_error(f"{place}: a size, on which not every question has an answer", place)
         for sizes in trials.legal_sizes:
-            if not exported.is_same_at(inputs.at_sizes(sizes)):
+            inputs = self.at(sizes)
+            if inputs is not None and not exported.is_same_at(inputs):
                 at = ", ".join(f"{name}={size}" for name, size in sizes.items())
                 place = min(exported.left_alone)
                 raise frozen_error(f"{place}: a size, and the model does something else at {at}", place)

@@ -116,7 +116,9 @@ class Survey:
         ]
         known = (self.own_sizes, self.sizes, self.conflicts)
         self.own_sizes = [made.example.session.sizes]
-        self.sizes = [] if made.other is None else [run.session.sizes for run in (made.other, *made.further)]
+        self.sizes = (
+            [] if made.other is None else [run.session.sizes for run in (made.other, *made.wrong, *made.further)]
+        )
         self.conflicts = {key: why for session in reversed(main) for key, why in session.conflicts.items()}
         return any(is_new) or known != (self.own_sizes, self.sizes, self.conflicts)
 
@@ -180,7 +182,8 @@ def _find_alternatives(job: ExportJob, found: Survey, made: _Round) -> bool:
         if not smaller or len(new) == len(asked):
             break
         if not any(run.sizes == {**sizes, **smaller} for run in made.further):
-            runs.append(_trace(job, job.inputs.at_sizes(smaller), found, found.own_sizes, notes_users=False))
+            there = job.fit(job.inputs.at_sizes(smaller))
+            runs.append(_trace(job, there, found, found.own_sizes, notes_users=False))
         if {key for key in asked if _branch_for_every_size(key, runs)} - new:
             found.equal_at = {**sizes, **smaller}
     alternatives = {key: first for key in asked for first in _branch_for_every_size(key, runs)}
@@ -216,17 +219,19 @@ class _Round:
     Attributes:
         example: At the example's sizes.
         other: At the first other sizes that the model accepts; None where no axis is dynamic.
+        wrong: At further sizes at which files were wrong.
         further: At further sizes, of a model that decides by sizes.
     """
 
     example: _Run
     other: _Run | None
+    wrong: list[_Run]
     further: list[_Run]
 
     @property
     def main(self) -> list[_Run]:
-        """The traces at the example's sizes and at the first other ones."""
-        return [self.example] if self.other is None else [self.example, self.other]
+        """The traces at the example's sizes, at the first other ones, and where files were wrong."""
+        return [*([self.example] if self.other is None else [self.example, self.other]), *self.wrong]
 
     @property
     def all(self) -> list[_Run]:
@@ -235,7 +240,7 @@ class _Round:
 
     def varying(self) -> list[Event]:
         """The decisions that differ between two of the traces, or that depend on data."""
-        others = (self.other, *self.further)
+        others = (self.other, *self.wrong, *self.further)
         return list(dict.fromkeys(event for run in others for event in _select_varying(self.example, run)))
 
 
@@ -250,7 +255,8 @@ class _Traces:
     def __init__(self, job: ExportJob, elsewhere: Sequence[Inputs]) -> None:
         self._job = job
         self._others = [*elsewhere[:1], *_other_sizes(job)]
-        self._further = [*elsewhere[1:], *(_other_sizes(job)[:1] if elsewhere else ()), *_half(job)]
+        self._wrong = elsewhere[1:]
+        self._further = [*(_other_sizes(job)[:1] if elsewhere else ()), *_half(job)]
         self._asks_sizes = False
         """Whether a trace at the example's sizes took a decision by sizes, in this round or before."""
 
@@ -259,12 +265,16 @@ class _Traces:
         theirs, mine = found.sizes, found.own_sizes
         example = _trace(self._job, self._job.inputs, found, theirs)
         if example.session.is_endless:
-            return _Round(example, None, [])
+            return _Round(example, None, [], [])
         other = _first_run(self._job, self._others, found, mine)
         self._asks_sizes = self._asks_sizes or not all(event.from_data for event in example.events)
-        further = self._further if self._asks_sizes else ()
-        runs = [_trace(self._job, inputs, found, mine, notes_users=False) for inputs in further]
-        return _Round(example, other, [run for run in runs if run.complete])
+        if not self._asks_sizes:
+            return _Round(example, other, [], [])
+        return _Round(example, other, self._complete(self._wrong, found), self._complete(self._further, found))
+
+    def _complete(self, at: Sequence[Inputs], found: Survey) -> list[_Run]:
+        runs = [_trace(self._job, inputs, found, found.own_sizes, notes_users=False) for inputs in at]
+        return [run for run in runs if run.complete]
 
 
 def _other_sizes(job: ExportJob) -> list[Inputs]:
@@ -275,7 +285,7 @@ def _other_sizes(job: ExportJob) -> list[Inputs]:
 def _half(job: ExportJob) -> list[Inputs]:
     """The example with axes of half the size, at which a trace costs little."""
     smaller = {name: size // 2 for name, size in job.inputs.sizes().items() if size // 2 >= SMALLEST}
-    return [job.inputs.at_sizes(smaller)] if smaller else []
+    return [job.fit(job.inputs.at_sizes(smaller))] if smaller else []
 
 
 def _first_run(job: ExportJob, candidates: list[Inputs], found: Survey, known: Sequence[Sizes]) -> _Run | None:

@@ -48,7 +48,7 @@ class SymbolicRuns:
         inputs = inputs.at_sizes(sizes) if sizes else inputs
         key = tuple(inputs.sizes().values())
         if key not in self._runs:
-            self._runs[key] = self.on(inputs)
+            self._runs[key] = self.on(self.observation.fit(inputs))
         return self._runs[key]
 
     def on(self, inputs: Inputs) -> SymbolicRun:

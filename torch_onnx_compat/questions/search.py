@@ -219,14 +219,18 @@ class Sides:
         def at(size: int) -> Sizes:
             return {**self._example, **dict.fromkeys(axes, size)}
 
-        tried = sorted({size for size in self._ladder(axes) if all(is_within(self._bounds, a, size) for a in axes)})
+        def is_allowed(size: int) -> bool:
+            return all(is_within(self._bounds, axis, size) for axis in axes)
+
+        tried = sorted(filter(is_allowed, set(self._ladder(axes))))
         sides = list(zip(tried, self._are_other(axes, tried), strict=True))
         hits = [at(size) for size, other in sides if other]
         for (low, before), (high, after) in itertools.pairwise(sides):
             if before != after and high - low > 1:
                 hits += [at(size) for size in self._boundary(low, high, before, at)]
         if not hits and self.question.is_equality:
-            hits += [at(size) for axis in axes for size in self._roots(axis, at) if self.is_other(at(size))]
+            roots = filter(is_allowed, (size for axis in axes for size in self._roots(axis, at)))
+            hits += [at(size) for size in roots if self.is_other(at(size))]
         return hits
 
     def _are_other(self, axes: Sequence[str], tried: Sequence[int]) -> list[bool]:

@@ -143,7 +143,7 @@ class _EagerRuns:
             if sum(map(sides.is_other, self.sizes)) >= WANTED:
                 return
             if is_affordable_for(question, inputs, sizes, self._observation.takes_at_most):
-                first_accepted([inputs.at_sizes(sizes)], self.run)
+                first_accepted([self._observation.fit(inputs.at_sizes(sizes))], self.run)
 
 
 def _eager_runs(

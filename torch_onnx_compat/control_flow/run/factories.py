@@ -50,7 +50,8 @@ def _tensor(session: Session, function: Any, data: Any, *args: Any, **kwargs: An
 
 
 def _new_tensor(session: Session, function: Any, tensor: Tensor, data: Any, *args: Any, **kwargs: Any) -> Any:
-    return _tensor(session, function, data, *args, **{"device": tensor.device, **kwargs})
+    dtype = kwargs.get("dtype") or tensor.dtype
+    return _tensor(session, function, data, *args, **{"device": tensor.device, **kwargs, "dtype": dtype})
 
 
 def has_varying(session: Session, data: Any) -> bool:

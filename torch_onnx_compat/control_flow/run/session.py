@@ -128,7 +128,7 @@ class Session(NumberKinds):
     """What this run refused, the first one first; the model may have caught it."""
     reach: Reach | None = None
     """What the model's code can write to outside of its modules."""
-    _seen: dict[tuple[Any, ...], Counter[tuple[str, int]]] = field(default_factory=dict)
+    _seen: dict[tuple[Any, ...], Counter[tuple[tuple[str, int], int]]] = field(default_factory=dict)
     """By the part of a decision that runs: how often each place was met in it."""
     _within: tuple[Any, ...] = ()
     """The part that runs, as a key and a number; empty outside of all."""
@@ -231,12 +231,16 @@ class Session(NumberKinds):
         finally:
             counts[line] -= 1
 
-    def key(self) -> Key:
-        """Counts and identifies the present decision."""
+    def key(self, step: int = 1) -> Key:
+        """Counts and identifies the present decision.
+
+        Args:
+            step: -1 for what is no decision, and may not be counted as one: not every exporter asks for it.
+        """
         place = here()
         counts = self._seen.setdefault(self._within, Counter())
-        counts[place] += 1
-        return *place, counts[place], self._within
+        counts[place, step] += step
+        return *place, counts[place, step], self._within
 
     @contextmanager
     def within(self, key: Key, part: int) -> Iterator[None]:
@@ -267,7 +271,7 @@ class Session(NumberKinds):
             return from_data
         if asks_for_emptiness(value, is_condition=is_condition):
             return False
-        return self.sizes_vary and not self._same_sizes(leaves, key or self.key())
+        return self.sizes_vary and not self._same_sizes(leaves, key or self.key(-1))
 
     def varies(self, value: Any) -> bool:
         """Whether a value may differ between runs of the file; then the decision is noted as computed there."""
