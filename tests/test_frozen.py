@@ -86,6 +86,7 @@ ORDERS = {
         "interpolate_recomputed_scale",
         "interpolate_varying_scale",
     ],
+    "torch.nn.functional.max_pool1d": ["max_pool1d_of_whole_map", "max_pool1d_of_indices"],
     "torch.nn.functional.max_pool2d": ["max_pool2d_of_whole_map", "max_pool2d_unbatched"],
     "torch.nn.functional.one_hot": ["one_hot_of_largest", "one_hot_of_number"],
     "torch.nn.functional.pad": ["circular_pad_of_crop", "circular_pad_of_varying_width"],

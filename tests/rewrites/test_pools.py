@@ -122,6 +122,15 @@ EXAMPLES = [
         for axes in (2, 3)
     ),
     Example(
+        "max_pool1d_of_indices",
+        lambda x: (F.max_pool1d(x, 3, 2, 1), nn.MaxPool1d(2, ceil_mode=True)(x), F.max_pool1d(x[0], 2)),
+        (UNPOOLED[1],),
+        dynamic=SIZES[1],
+        samples=[(UNPOOLED[1][:1, :, :4],), (UNPOOLED[1].repeat(2, 1, 2),)],
+        leaves=lambda x: F.max_pool1d(x, 3, return_indices=True)[1],
+        exporters=("dynamo",),
+    ),
+    Example(
         "max_pool2d_unbatched",
         single,
         (IMAGE,),
