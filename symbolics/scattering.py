@@ -88,7 +88,7 @@ def is_larger(op: Ops, src: Value, index: Value) -> bool:
     """Whether `src` may be larger than `index`, as on an axis that varies."""
     sizes, wanted = op.shape(src), op.shape(index)
     if sizes is None or wanted is None:
-        return True
+        return False
     return any(a is None or a != b for a, b in zip(sizes, wanted, strict=True))
 
 

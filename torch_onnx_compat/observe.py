@@ -30,7 +30,7 @@ from torch_onnx_compat.prepare import Boundary, Prepared
 from torch_onnx_compat.region_reads import RegionReads
 from torch_onnx_compat.threads import hear_threads
 from torch_onnx_compat.tracing import is_tracing
-from torch_onnx_compat.watch import ShapeLog, Site
+from torch_onnx_compat.watch import CallPlace, ShapeLog
 
 COPIED = 2**28
 """Bytes of parameters up to which a twin may have copies of them."""
@@ -366,7 +366,7 @@ class Observation:
 
     def log_shapes(
         self, functions: Sequence[Any], inputs: Inputs
-    ) -> list[tuple[Site | None, list[tuple[int, ...]]]] | None:
+    ) -> list[tuple[CallPlace | None, list[tuple[int, ...]]]] | None:
         """Place of each call of these functions, and its arguments' shapes; None when the model refuses the inputs."""
         subject = Subject(self.prepared.twin(), inputs, boundary=self.prepared.boundary)
         log = ShapeLog(functions)

@@ -99,8 +99,8 @@ class _FunctionRewrites(CallCounter):
             args, kwargs = with_pairs(func, args, kwargs, self._constants)
         entries = [entry for entry in self._table.get(func, ()) if not any(entry is one for one in self._running)]
         number = self.number(func, args, kwargs)
-        site = self.site(func) if number is None else None
-        sizes = self._facts.of_call(number, args, kwargs, site) if self._facts is not None else None
+        place = self.place(func) if number is None else None
+        sizes = self._facts.of_call(number, args, kwargs, place) if self._facts is not None else None
         for entry in entries:
             try:
                 with answering(sizes), answer_directly(), self._inside_of(entry):

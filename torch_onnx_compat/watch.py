@@ -188,9 +188,9 @@ class CallCounter(Watcher):
         self._calls += 1
         return self._calls - 1
 
-    def site(self, func: Any) -> Site | None:
+    def place(self, func: Any) -> CallPlace | None:
         """Where this call is, if it has no number because it stands for those of many rounds, or of one branch."""
-        return site_of(func) if func in self.counted and not self._inside else None
+        return place_of_call(func) if func in self.counted and not self._inside else None
 
     def pass_on(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Makes the call, not counting what it calls in turn if it is counted itself."""
@@ -256,11 +256,11 @@ def _counters() -> list[CallCounter]:
     return [mode for mode in function_modes() if isinstance(mode, CallCounter)]
 
 
-Site = tuple[Any, str, int]
+CallPlace = tuple[Any, str, int]
 """A function that is called, and the file and line of the model's that calls it."""
 
 
-def site_of(func: Any) -> Site | None:
+def place_of_call(func: Any) -> CallPlace | None:
     """Where the model calls a function, while it does."""
     frame = next((one for one in frames_of_model() if is_user_file(one.f_code.co_filename)), None)
     return None if frame is None else (func, frame.f_code.co_filename, frame.f_lineno)
@@ -271,12 +271,12 @@ class ShapeLog(CallCounter):
 
     def __init__(self, functions: Sequence[Any]) -> None:
         super().__init__(functions)
-        self.calls: list[tuple[Site | None, list[tuple[int, ...]]]] = []
+        self.calls: list[tuple[CallPlace | None, list[tuple[int, ...]]]] = []
 
     def watch(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Records the shapes, then makes the call."""
         if self.number(func, args, kwargs) is not None:
-            self.calls.append((site_of(func), shapes_of(args, kwargs)))
+            self.calls.append((place_of_call(func), shapes_of(args, kwargs)))
         return self.pass_on(func, args, kwargs)
 
 

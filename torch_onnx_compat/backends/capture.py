@@ -32,7 +32,6 @@ from torch_onnx_compat.backends.trace_numbers import note_kind
 from torch_onnx_compat.caller.undo import undo_capture
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.handlers import CaughtErrors
-from torch_onnx_compat.inputs.inputs import Bounds
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.search import Sides
@@ -210,7 +209,8 @@ def _assumptions(job: ExportJob, program: torch.export.ExportedProgram) -> tuple
     """The conditions on sizes that the capture assumed, such as `batch % 2 == 1`, but for those that always hold.
 
     Many follow from shapes that have to fit; others are a decision of the model. Only a run at sizes at which they do
-    not hold tells which. That an axis is not 1 is none: operators ask for it, and every file is tried there.
+    not hold tells which. That an axis is not 1 is none where a file is proven: operators ask for it, and every file is
+    tried there.
 
     Returns:
         The conditions, and the texts of those that are more than arithmetic.
@@ -223,14 +223,13 @@ def _assumptions(job: ExportJob, program: torch.export.ExportedProgram) -> tuple
             opaque.append(_SIZE.sub(lambda size: _name_of(job, size), text))
         elif condition not in (True, False):
             found[condition] = None
-    sizes = job.inputs.sizes()
-    bounds = {name: (max(least, 2), most) for name, (least, most) in _bounds_of(job).items()}
-    asked = (Question("condition", condition, True, "torch.export") for condition in found)
-    return tuple(question for question in asked if not Sides(question, sizes, bounds).is_proven), tuple(opaque)
-
-
-def _bounds_of(job: ExportJob) -> Bounds:
-    return {name: job.inputs.bounds().get(name, (1, None)) for name in job.inputs.sizes()}
+    asked = [Question("condition", condition, True, "torch.export") for condition in found]
+    if job.is_proven:
+        sizes = job.inputs.sizes()
+        limits = {name: job.inputs.bounds().get(name, (1, None)) for name in sizes}
+        beyond_one = {name: (max(least, 2), most) for name, (least, most) in limits.items()}
+        asked = [question for question in asked if not Sides(question, sizes, beyond_one).is_proven]
+    return tuple(asked), tuple(opaque)
 
 
 def _condition(job: ExportJob, text: str) -> Any:

@@ -39,4 +39,4 @@ class LongSizes(Watcher):
 
 @functools.lru_cache(maxsize=1024)
 def _is_long(formula: Any) -> bool:
-    return expressions.has_more_choices(formula, MOST)
+    return expressions.has_more_extremes(formula, MOST)

@@ -103,14 +103,14 @@ class Survey:
         self.loop_sites = {site: place for session in sessions for site, place in session.loop_sites.items()}
         main = [run.session for run in made.main]
         peeled, ragged = len(self.peeled), self._known_ragged
-        self.peeled |= _joined(session.to_peel for session in main)
+        self.peeled |= _union(session.to_peel for session in main)
         self._known_ragged = len(self.ragged)  # the traces themselves fill it
         is_new = [
             self.rewriting.extend(events),
             self.rewriting.extend_to([code for session in main for code in session.users.codes]),
-            self.rewriting.mark_loops(_joined(session.unbounded for session in main)),
-            self.rewriting.mark_calls(_joined(session.calls_to_open for session in main)),
-            self.rewriting.mark_splits(_joined(session.split for session in main)),
+            self.rewriting.mark_loops(_union(session.unbounded for session in main)),
+            self.rewriting.mark_calls(_union(session.calls_to_open for session in main)),
+            self.rewriting.mark_splits(_union(session.split for session in main)),
             len(self.peeled) > peeled,
             self._known_ragged > ragged,
         ]
@@ -352,7 +352,7 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
     return _Run(inputs.sizes(), log.events, session, complete)
 
 
-def _joined(sets: Iterable[set[T]]) -> set[T]:
+def _union(sets: Iterable[set[T]]) -> set[T]:
     return set().union(*sets)
 
 

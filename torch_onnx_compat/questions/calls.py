@@ -10,7 +10,7 @@ import torch
 
 from torch_onnx_compat.backends.internals import symbolic
 from torch_onnx_compat.tracing import below_function_modes
-from torch_onnx_compat.watch import Site, Watcher, site_of, spellings, tensors_of
+from torch_onnx_compat.watch import CallPlace, Watcher, place_of_call, spellings, tensors_of
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,13 @@ class Call:
         function: The function.
         callers: The numbers of the calls that this one is made in.
         known: For each tensor among the arguments its sizes, None for those that vary.
-        site: Where the model makes it.
+        place: Where the model makes it.
     """
 
     function: Any
     callers: tuple[int, ...]
     known: tuple[tuple[int | None, ...], ...]
-    site: Site | None
+    place: CallPlace | None
 
 
 class Calls(Watcher):
@@ -51,7 +51,7 @@ class Calls(Watcher):
         """Records the call, then makes it."""
         with below_function_modes():  # the mode below notes who asks for a shape
             known = tuple(tuple(map(_known, tensor.shape)) for tensor in tensors_of(args, kwargs))
-        self._calls.append(Call(func, tuple(self._callers), known, site_of(func)))
+        self._calls.append(Call(func, tuple(self._callers), known, place_of_call(func)))
         self._callers.append(len(self._calls) - 1)
         try:
             return self.pass_on(func, args, kwargs)

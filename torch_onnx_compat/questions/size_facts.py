@@ -25,7 +25,7 @@ from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.search import Sides
 from torch_onnx_compat.tracing import StaticSizes, below_function_modes, is_whole_trace, without_tracing
-from torch_onnx_compat.watch import Site, Watcher, shapes_of, tensors_of
+from torch_onnx_compat.watch import CallPlace, Watcher, shapes_of, tensors_of
 
 Sizes = tuple[int | None, ...]
 """The sizes of a tensor's axes; None for those that vary."""
@@ -34,10 +34,10 @@ Sizes = tuple[int | None, ...]
 KnownCall = Sequence[Sizes]
 """The sizes of the tensors among the arguments of one call."""
 
-Known = dict[int | Site, KnownCall]
+Known = dict[int | CallPlace, KnownCall]
 """The same of each call by its number, and what all calls of one place have in common."""
 
-Run = Sequence[tuple[Site | None, KnownCall]]
+Run = Sequence[tuple[CallPlace | None, KnownCall]]
 """The calls of one run."""
 
 
@@ -54,14 +54,14 @@ class SizeFacts:
         self._runs, self._functions, self._inputs = runs, functions, inputs
         self._known: Known | None = None
 
-    def of_call(self, number: int | None, args: Any, kwargs: Any, site: Site | None = None) -> StaticSizes:
+    def of_call(self, number: int | None, args: Any, kwargs: Any, place: CallPlace | None = None) -> StaticSizes:
         """What `tracing.static_size` answers during the `number`-th call of the functions.
 
         Args:
             number: None for a call that stands for those of many rounds.
             args: The call's arguments.
             kwargs: The same.
-            site: Where a call without a number is made.
+            place: Where a call without a number is made.
         """
 
         def sizes_of(x: Tensor) -> Sizes | None:
@@ -70,13 +70,13 @@ class SizeFacts:
                 if position is None:
                     return None
                 now = shapes_of(args, kwargs)
-            known = self._sizes(number if site is None else site, position, now)
+            known = self._sizes(number if place is None else place, position, now)
             is_counted = known is None and number is not None and is_whole_trace()
             return now[position] if is_counted and is_of_weights(x, len(self._inputs.tensors)) else known
 
         return sizes_of
 
-    def _sizes(self, call: int | Site | None, position: int, now: Sequence[tuple[int, ...]]) -> Sizes | None:
+    def _sizes(self, call: int | CallPlace | None, position: int, now: Sequence[tuple[int, ...]]) -> Sizes | None:
         # No trace has to hear of what is asked here: what a Function's forward records may use its arguments alone.
         with without_tracing():
             if not self._inputs.sizes():
@@ -94,14 +94,14 @@ class SizeFacts:
 
     def _find(self) -> Known:
         run = self._runs.at({})
-        calls = [(call.site, call.known) for call in run.calls.of(self._functions)]
+        calls = [(call.place, call.known) for call in run.calls.of(self._functions)]
         if run.is_complete and not run.may_fix_sizes:
-            return _by_number(calls) | _by_site(calls)
+            return _by_number(calls) | _by_place(calls)
         runs = _eager_runs(self._runs.observation, self._functions, self._inputs, run.questions)
-        compared = _compare(runs) | _by_site(*runs, least=2)
+        compared = _compare(runs) | _by_place(*runs, least=2)
         if not run.is_complete:
             return compared
-        known = _by_number(calls) | _by_site(calls)
+        known = _by_number(calls) | _by_place(calls)
         return {call: _merge(known[call], compared[call]) for call in known.keys() & compared.keys()}
 
 
@@ -179,16 +179,16 @@ def _by_number(run: Run) -> Known:
     return {number: known for number, (_, known) in enumerate(run)}
 
 
-def _by_site(*runs: Run, least: int = 1) -> Known:
+def _by_place(*runs: Run, least: int = 1) -> Known:
     """What all calls of one place have in common, if so many runs make such calls."""
-    found: dict[Site, list[KnownCall]] = {}
-    counts: Counter[Site] = Counter()
+    found: dict[CallPlace, list[KnownCall]] = {}
+    counts: Counter[CallPlace] = Counter()
     for run in runs:
-        for site, known in run:
-            if site is not None:
-                found.setdefault(site, []).append(known)
-        counts.update({site for site, _ in run if site is not None})
-    return {site: _merge(*calls) for site, calls in found.items() if counts[site] >= least}
+        for place, known in run:
+            if place is not None:
+                found.setdefault(place, []).append(known)
+        counts.update({place for place, _ in run if place is not None})
+    return {place: _merge(*calls) for place, calls in found.items() if counts[place] >= least}
 
 
 def _merge(one: KnownCall, *others: KnownCall) -> KnownCall:

@@ -16,7 +16,7 @@ def data_symbols(expression: Any) -> list[Any]:
     return sorted(free_unbacked_symbols(expression), key=str)
 
 
-def has_more_choices(expression: Any, most: int) -> bool:
+def has_more_extremes(expression: Any, most: int) -> bool:
     """Whether an expression holds more than some number of Min and Max; it is read no further than that."""
     open_parts, count = [expression], 0
     while open_parts and count <= most:
