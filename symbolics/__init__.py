@@ -13,6 +13,7 @@ FAMILIES = (
     "convolution",
     "counting",
     "creation",
+    "deformable_convolution",
     "diagonals",
     "distances",
     "elementary",

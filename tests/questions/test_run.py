@@ -179,7 +179,7 @@ def test_sizes_read_as_before_after_a_run():
 
 def test_what_is_told_within_another_scope_is_its_own():
     """A run without numbers may be made while a model is captured."""
-    symbols = symbolic.Symbols(lambda *asked: None)
+    symbols = symbolic.Symbols(lambda expression, answer: answer)
     size = symbols.fake(torch.zeros(5), {0})[0].shape[0]
     with number_kinds.told_as_numbers([__name__], lambda number: False):
         assert not isinstance(size, int)
@@ -194,7 +194,7 @@ def test_what_is_told_within_another_scope_is_its_own():
 def test_they_do_after_an_interrupt_too():
     before = torch.SymInt.__repr__
     plain = isinstance
-    watched = number_watchers.watch_numbers(symbolic.Symbols(lambda *asked: None), lambda what, of: None)
+    watched = number_watchers.watch_numbers(symbolic.Symbols(lambda expression, answer: answer), lambda what, of: None)
     with pytest.raises(KeyboardInterrupt), watched, number_kinds.told_as_numbers([__name__]):
         raise KeyboardInterrupt
     assert torch.SymInt.__repr__ is before

@@ -149,7 +149,8 @@ class Cases:
         """
         self._further, self._exported = further, exported
         self.baked_places, self.is_strict = baked_places, is_strict
-        self._unasked = Unasked(exported, baked_places, decisions or {}, self.observation.at_sizes, trace_sizes)
+        at, is_no_matter = self.observation.at_sizes, self._runs.is_no_matter
+        self._unasked = Unasked(exported, baked_places, decisions or {}, at, trace_sizes, is_no_matter)
         self._on_values, self._is_searched = on_values, False
         self.notes.clear()
 
@@ -349,7 +350,7 @@ class Cases:
                 trials.refuse(trial.sizes)
         for verdict in trials.verdicts:
             if verdict.question in questions:
-                self._unasked.check_tried(verdict, trials.verdicts)
+                self._unasked.check_tried(verdict, trials.verdicts, self._runs.inputs_at(asked_at))
 
     def _try_question(self, trial: Trial) -> Iterator[Case]:
         """The cases on the other side of a question; none where the model refuses these sizes."""

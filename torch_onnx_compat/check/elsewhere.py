@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from torch_onnx_compat.check.frontier import Rank
 from torch_onnx_compat.check.other_sides import Found, OtherSides
 from torch_onnx_compat.check.sizes import SizeTrials, Verdict
+from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.questions.log import SymbolicRun
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.search import Sizes
@@ -34,7 +35,7 @@ class Elsewhere:
         runs: The original's symbolic runs.
         trials: The sizes that were tried, and the questions that were asked so far.
         check: Raises for a run that asks what the file cannot hold.
-        is_left: Told of each question's verdict, and of all so far.
+        is_left: Told of each question's verdict, of all so far, and of the inputs of the run that asked.
         seconds: What all of it may take of this thread.
     """
 
@@ -42,7 +43,7 @@ class Elsewhere:
     runs: SymbolicRuns
     trials: SizeTrials
     check: Callable[[SymbolicRun], None]
-    is_left: Callable[[Verdict, Sequence[Verdict]], None]
+    is_left: Callable[[Verdict, Sequence[Verdict], Inputs], None]
     seconds: float
     _start: float = field(default_factory=time.thread_time)
 
@@ -80,7 +81,7 @@ class Elsewhere:
                     trials.accept(trial.sizes, trial.question)
                     yield moved
             for verdict in trials.verdicts[known:]:
-                self.is_left(verdict, trials.verdicts)
+                self.is_left(verdict, trials.verdicts, inputs)
             there = trials.next_frontier(last=Rank.PYTHON)
             if there is None:
                 return

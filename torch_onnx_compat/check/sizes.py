@@ -48,6 +48,8 @@ LADDER = (1, 2, 3, 5, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 
 TOO_LARGE = "too large to try"
 
+NO_MATTER = "the same either way"
+
 CHOSEN = "the caller chose the sizes"
 
 ROUNDED = 16
@@ -66,7 +68,8 @@ class Verdict:
 
     question: Question
     outcome: str = ""
-    """``proven``, ``both sides``, ``the model's own check``, ``one side``, ``not tried`` or ``too large to try``."""
+    """``proven``, ``both sides``, ``the model's own check``, ``one side``, ``not tried``, ``too large to try`` or ``the
+    same either way``."""
     detail: str = ""
     too_large: Sizes | None = None
     """Sizes on the other side that cost too much, if nothing there costs less."""
@@ -446,7 +449,7 @@ class SizeTrials:
             v.question
             for v in self.verdicts
             if name in {str(s) for s in v.question.expression.free_symbols}
-            and v.outcome not in ("proven", "the model's own check")
+            and v.outcome not in ("proven", "the model's own check", NO_MATTER)
             and not v.question.chooses_kernel
         ]
         proven = not open_ones and self.is_complete

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from torch_onnx_compat.backends.backend import ExportedGraph, FrozenNumber, TooLarge, frozen_error
-from torch_onnx_compat.check.sizes import CHOSEN, TOO_LARGE, SizeTrials, Verdict
+from torch_onnx_compat.check.sizes import CHOSEN, NO_MATTER, TOO_LARGE, SizeTrials, Verdict
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.questions.log import SymbolicRun
 from torch_onnx_compat.questions.question import Question
@@ -32,6 +32,8 @@ class Unasked:
     """The example at other sizes."""
     trace_sizes: Sequence[Mapping[str, int]] = ()
     """The sizes at which decisions were searched for."""
+    is_no_matter: Callable[[Question, Inputs], bool] = lambda question, inputs: False
+    """Whether the model computes the same on the inputs of a run, however a question is answered there."""
 
     def check_run(self, run: SymbolicRun) -> None:
         """Raises if the file may hold as a constant what the model decides: by values, or by what it looks up.
@@ -83,17 +85,18 @@ class Unasked:
     def _not_baked(self, places: Iterable[str]) -> list[str]:
         return sorted(place for place in places if place not in self.baked_places)
 
-    def check_tried(self, verdict: Verdict, verdicts: Sequence[Verdict]) -> None:
+    def check_tried(self, verdict: Verdict, verdicts: Sequence[Verdict], asked_on: Inputs) -> None:
         """Raises for what the file may hold the example's answer to, and no case answers otherwise.
 
         Such are questions of the model's code, and numbers that an operator makes of sizes, where the other side is too
         large to try: that the file computes something there is no proof that it does so rightly. A key is one, too, for
         which no size was found, or no case was left. Whether a loop of the file has one more round is no such question,
-        once cases had several rounds: one body computes each of them.
+        once cases had several rounds: one body computes each of them. Nor is a question whose answer changes nothing.
 
         Args:
             verdict: What became of a question.
             verdicts: The same of all questions so far.
+            asked_on: The inputs of the run that asked it.
         """
         question = verdict.question
         if verdict.outcome in ("one side", TOO_LARGE) and question.place in self._table_places:
@@ -101,8 +104,11 @@ class Unasked:
         if question.is_taken and verdict.outcome not in ("proven", "the model's own check"):
             self._check_taken(verdict)
         is_known = question in self.assumed or question.chooses_kernel or not question.is_asked
-        if verdict.outcome == TOO_LARGE and not is_known and not self._is_further_round(question, verdicts):
+        if verdict.outcome not in (TOO_LARGE, NO_MATTER) or is_known or self._is_further_round(question, verdicts):
+            return
+        if not self.is_no_matter(question, asked_on):
             raise self._too_large(verdict)
+        verdict.outcome = NO_MATTER
 
     def _check_taken(self, verdict: Verdict) -> None:
         """Raises for what Python makes of a size, if the file holds it, or its exporter never came to make it.

@@ -20,6 +20,7 @@ from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.questions.arguments import leaves_of, replace_leaves
 from torch_onnx_compat.questions.log import Log
 from torch_onnx_compat.questions.memo import BATCH_NORM, ShapeMemo
+from torch_onnx_compat.questions.steps import Steps
 
 
 class LacksValues(BaseException):
@@ -36,6 +37,8 @@ class Beside(DispatchMode):
     def __init__(self, symbols: symbolic.Symbols, log: Log) -> None:
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self._symbols, self._log = symbols, log
+        self.steps: Steps | None = None
+        """What is computed of the inputs, where anybody wants to know."""
         self._memo = ShapeMemo(symbols, self._run_once)
         self._dims: list[dict[Any, int]] = []
 
@@ -45,6 +48,11 @@ class Beside(DispatchMode):
         self._dims.append(dims)
         fake.actual = tensor  # type: ignore[attr-defined]
         return fake
+
+    def end(self, result: Any) -> None:
+        """Notes what the model returns."""
+        if self.steps is not None:
+            self.steps.end(result)
 
     def symbols_of(self, inputs: Inputs) -> dict[Any, Any]:
         """The size that each symbol stands for, in terms of the axes' names."""
@@ -70,6 +78,8 @@ class Beside(DispatchMode):
             return func(*args, **kwargs)
         real = self._run_actual(func, args, kwargs)
         result = self._pair(self._run_fakes(func, args, kwargs, real), real)
+        if self.steps is not None:
+            self.steps.note(func, args, kwargs, result)
         self._note_computed(leaves, result)
         if _has_open_rank(func, args, leaves, self._symbols.kind):
             for fake in leaves_of(result):
@@ -122,6 +132,8 @@ class Beside(DispatchMode):
         if func.name() not in runs:
             raise NotImplementedError(f"no fakes for {func.name()}")
         self._want_values()
+        if self.steps is not None:
+            self.steps.is_known = False  # its functions compute without a step of their own
         with self:
             return runs[func.name()](*args, **kwargs)
 

@@ -19,6 +19,7 @@ from torch_onnx_compat.questions.calls import Calls
 from torch_onnx_compat.questions.keys import Keys
 from torch_onnx_compat.questions.numbers import numbers_near
 from torch_onnx_compat.questions.question import Kind, Question
+from torch_onnx_compat.questions.steps import Steps
 from torch_onnx_compat.stack import frame_of_model, frames_of_model
 
 
@@ -48,11 +49,24 @@ class SymbolicRun:
     seconds: float = 0.0
     """Of its thread's processor time."""
     calls: Calls = field(default_factory=lambda: Calls(()))
+    steps: Steps | None = None
+    """What it computes, where that is kept."""
 
     @property
     def is_complete(self) -> bool:
         """Whether every question that the model can ask at these sizes is among the questions."""
         return not (self.obstacle or self.guesses or self.asks_values)
+
+    def asks_no_more_than(self, other: SymbolicRun) -> bool:
+        """Whether another run asked everything that this one did but for kernels, both to their ends."""
+        ours, theirs = (
+            {(q.kind, q.expression, q.place, q.operator) for q in run.questions if not q.chooses_kernel}
+            for run in (self, other)
+        )
+        places = self.read_places | self.value_places | self.rank_places | self.empty_places
+        known = other.read_places | other.value_places | other.rank_places | other.empty_places
+        is_whole = not (self.obstacle or other.obstacle or self.guesses or other.guesses)
+        return is_whole and ours <= theirs and places <= known
 
     @property
     def may_fix_sizes(self) -> bool:
@@ -86,13 +100,15 @@ class Log:
         """Whether C++ made a number of a size that values decide: the shapes after it may be fixed by mistake."""
         self.value_of: Callable[[Any], Any] = lambda expression: expression
         """An expression at the example's sizes."""
+        self.otherwise: Question | None = None
+        """A condition that Python asks, and that gets the other answer."""
         self._seen: set[Any] = set()
         self._computed: set[Any] = set()
         self._count: Counter[str] = Counter()
         self._keys = Keys()
 
-    def asked(self, expression: Any, answer: Any) -> None:
-        """Notes a condition, or a size that becomes a number."""
+    def asked(self, expression: Any, answer: Any) -> Any:
+        """Notes a condition, or a size that becomes a number; returns the answer."""
         is_condition = answer in (True, False) and not getattr(answer, "is_Integer", False)
         kind: Kind = "condition" if is_condition else "number"
         self.computed(expression, answer)
@@ -101,6 +117,13 @@ class Log:
             self.pending.append((kind, expression, answer))
         else:
             self._add(kind, expression, answer, symbolic.is_asked_by_python(frames_of_model()))
+        return ~answer if self._is_of_other(expression) else answer
+
+    def _is_of_other(self, expression: Any) -> bool:
+        """Whether this is the condition that gets the other answer."""
+        if self.otherwise is None or self.operator or self.symbols is None:
+            return False
+        return expression.xreplace(self.symbols) == self.otherwise.expression and _place() == self.otherwise.place
 
     def computed(self, expression: Any, answer: Any) -> None:
         """Notes a number, or a condition on sizes, that is computed in floating point, or that int64 may not hold.

@@ -7,8 +7,9 @@ only by asking.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from torch_onnx_compat.backends.custom_operators import run_functions
@@ -22,10 +23,13 @@ from torch_onnx_compat.handlers import CaughtErrors
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Observation, Subject
 from torch_onnx_compat.places import first_line
+from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.questions.beside import Beside, BesideMeta, LacksValues
 from torch_onnx_compat.questions.calls import Calls
 from torch_onnx_compat.questions.log import Log, SymbolicRun
+from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.reads import Reads
+from torch_onnx_compat.questions.steps import Steps, are_same
 
 
 class SymbolicRuns:
@@ -44,18 +48,38 @@ class SymbolicRuns:
 
     def at(self, sizes: Mapping[str, int]) -> SymbolicRun:
         """The run at some sizes of the dynamic axes; the others are the example's, long enough to trace."""
-        inputs = self.observation.trace_inputs()
-        inputs = inputs.at_sizes(sizes) if sizes else inputs
+        inputs = self.inputs_at(sizes)
         key = tuple(inputs.sizes().values())
         if key not in self._runs:
             self._runs[key] = self.on(self.observation.fit(inputs))
         return self._runs[key]
+
+    def inputs_at(self, sizes: Mapping[str, int]) -> Inputs:
+        """The inputs of the run at some sizes, before they are made to fit."""
+        inputs = self.observation.trace_inputs()
+        return inputs.at_sizes(sizes) if sizes else inputs
 
     def on(self, inputs: Inputs) -> SymbolicRun:
         """A run on other values, which is not kept."""
         run = run_symbolically(self.observation, inputs, self._functions, try_without=not self._asks_values)
         self._asks_values |= run.has_values
         return run
+
+    def is_no_matter(self, question: Question, inputs: Inputs) -> bool:
+        """Whether the original computes the same on some inputs, however a condition of its Python is answered.
+
+        Args:
+            question: The condition.
+            inputs: Those that it is asked on.
+        """
+        if question.kind != "condition" or question.operator:
+            return False
+        inputs = self.observation.fit(inputs)
+        kind = Beside if self._asks_values else BesideMeta
+        ours, theirs = (_run(self.observation, inputs, (), kind, Follow(other)) for other in (None, question))
+        if ours is None or theirs is None or ours.steps is None or theirs.steps is None:
+            return False
+        return theirs.asks_no_more_than(ours) and are_same(ours.steps, theirs.steps)
 
     def places(self) -> frozenset[str] | None:
         """The model's statements that ask something of its sizes at the example; None if more may do.
@@ -86,13 +110,63 @@ def run_symbolically(
     return run
 
 
-def _run(observation: Observation, inputs: Inputs, functions: Sequence[Any], kind: type[Beside]) -> SymbolicRun | None:
-    """A run; None if it needs values and has none."""
+@contextmanager
+def _observed(
+    prepared: Prepared, symbols: symbolic.Symbols, log: Log, mode: Beside, errors: CaughtErrors
+) -> Iterator[None]:
+    """Hears, while it is in force, whatever is asked of fakes and of symbolic numbers."""
+    scopes = (
+        quiet_logs(),
+        rnn_decompositions(True),
+        told_as_numbers(prepared.python_modules),
+        errors,
+        watch_numbers(symbols, log.read),
+        Reads(symbols, mode.actual, log),
+        log.found.calls,
+        run_functions(prepared.translated_operators),
+        symbolic.python_kernels(),
+        quick_quotients(),
+        complete_numbers(),
+        mode,
+    )
+    with ExitStack() as stack:
+        for scope in scopes:
+            stack.enter_context(scope)
+        yield
+
+
+@dataclass(frozen=True)
+class Follow:
+    """Has a run tell what it computes."""
+
+    otherwise: Question | None = None
+    """A condition that gets the other answer."""
+
+
+def _run(
+    observation: Observation,
+    inputs: Inputs,
+    functions: Sequence[Any],
+    kind: type[Beside],
+    follow: Follow | None = None,
+) -> SymbolicRun | None:
+    """A run; None if it needs values and has none.
+
+    Args:
+        observation: Has the original.
+        inputs: Its inputs.
+        functions: Functions whose calls are recorded.
+        kind: What runs beside the fakes.
+        follow: What the run tells in addition.
+    """
     found = SymbolicRun(has_values=kind.has_values)
     log = Log(found)
     symbols = symbolic.Symbols(log.asked)
     log.value_of = symbols.environment.number
     mode = kind(symbols, log)
+    if follow is not None:
+        found.steps = mode.steps = Steps(symbols.kind)
+        log.otherwise = follow.otherwise
     found.calls = Calls(functions)
     errors = CaughtErrors(observation.prepared.reach.handlers)
     if errors.may_catch and not mode.has_values:
@@ -103,19 +177,9 @@ def _run(observation: Observation, inputs: Inputs, functions: Sequence[Any], kin
             mode.fake_input(tensor.clone(), axes) for tensor, axes in zip(inputs.tensors, inputs.axes, strict=True)
         ]
         log.symbols = mode.symbols_of(inputs)
-        with ExitStack() as stack:
-            for scope in (quiet_logs(), rnn_decompositions(True), told_as_numbers(observation.prepared.python_modules)):
-                stack.enter_context(scope)
-            stack.enter_context(errors)
-            stack.enter_context(watch_numbers(symbols, log.read))
-            stack.enter_context(Reads(symbols, mode.actual, log))
-            stack.enter_context(found.calls)
-            stack.enter_context(run_functions(observation.prepared.translated_operators))
-            stack.enter_context(symbolic.python_kernels())
-            stack.enter_context(quick_quotients())
-            stack.enter_context(complete_numbers())
-            stack.enter_context(mode)
-            subject(*fakes)
+        with _observed(observation.prepared, symbols, log, mode, errors):
+            result = subject(*fakes)
+        mode.end(result)
         if mode.lacks_values or (errors.may_suppress and not mode.has_values):
             return None
         log.note_keys()

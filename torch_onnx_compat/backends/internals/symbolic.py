@@ -17,8 +17,8 @@ from torch import Tensor
 from torch_onnx_compat.backends.internals import expressions
 from torch_onnx_compat.places import is_user_file
 
-Asked = Callable[[Any, Any], None]
-"""Told of each question: a sympy expression, and its value at the example's sizes."""
+Asked = Callable[[Any, Any], Any]
+"""Told of each question, a sympy expression and its value at the example's sizes; returns the answer."""
 
 
 class Symbols:
@@ -265,8 +265,7 @@ def _environment(asked: Asked) -> Any:
             if not (value.is_number or value in (sympy.true, sympy.false)):
                 large = dict.fromkeys(value.free_symbols, sympy.Integer(_LARGE))
                 return value.xreplace(large) if fallback_value is None else fallback_value
-            asked(orig_expr, value)
-            return value
+            return asked(orig_expr, value)
 
     return Environment(
         duck_shape=False, specialize_zero_one=False, allow_scalar_outputs=False, allow_dynamic_output_shape_ops=True

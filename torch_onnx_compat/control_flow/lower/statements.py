@@ -44,6 +44,7 @@ from torch_onnx_compat.control_flow.lower.loop_else import unfold_else
 from torch_onnx_compat.control_flow.lower.loop_lowering import LoopLowering, is_lowered, leaves_by_decision
 from torch_onnx_compat.control_flow.lower.loop_tests import unfold_tests
 from torch_onnx_compat.control_flow.lower.match_form import unfold_matches
+from torch_onnx_compat.control_flow.lower.unswitching import unswitch
 
 
 def lower(
@@ -70,7 +71,8 @@ def lower(
     unfold_matches(node)
     for one in walk_all(node) if splits or any(map(_is_split, walk_all(node))) else ():
         if isinstance(one, ast.FunctionDef):
-            one.body = mark_splits(one.body, splits)
+            scope = scope_of(one)
+            one.body = mark_splits(unswitch(one.body, splits, scope.own - scope.shared), splits)
     for one in walk_all(node):
         if isinstance(one, ast.FunctionDef):
             one.body = unfold_else(one.body)
