@@ -81,6 +81,16 @@ def test_roundings_of_equal_values_are_alike(off, is_note):
     assert any(note.startswith("at equal values the file differs") for note in findings.notes) == is_note
 
 
+@pytest.mark.parametrize(("off", "is_note"), [(3e-9, True), (1e-7, False)])
+def test_what_is_faint_beside_a_rounding_of_the_inputs_is_a_note(off, is_note):
+    """Of zeros a normalisation makes what rounding left there: here three thousandths, or a tenth."""
+    ramp = torch.linspace(-1, 1, 8)
+    model = lambda x: F.layer_norm(x, (8,), eps=1e-12) + 1  # noqa: E731
+    findings = check(model, lambda x: model(x + ramp * off * (x.amax() == 0) * (x.amin() == 0)))
+    assert (findings.failed is None) == is_note
+    assert is_note == any("rounding decides" in note for note in findings.notes)
+
+
 def test_differences_at_extreme_values_are_notes():
     findings = check(lambda x: torch.nan_to_num(x, 0.25), lambda x: x + 0.0)
     assert findings.failed is None

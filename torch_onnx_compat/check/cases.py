@@ -6,12 +6,11 @@ import time
 import zlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain
 from typing import Any
 
 from torch_onnx_compat.backends.backend import ExportedGraph
 from torch_onnx_compat.check.elsewhere import Elsewhere
+from torch_onnx_compat.check.first_sizes import FirstSizes
 from torch_onnx_compat.check.frontier import Rank, is_known_at_one
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, Found, OtherSides
@@ -284,6 +283,7 @@ class Cases:
         if not self._inputs.sizes():
             return
         self._trials = None
+        self._first_sizes = FirstSizes(self.observation, self._try_together, self.notes)
         tried: list[Case] = []
         is_heavy = not self.observation.takes_at_most(HEAVY_SECONDS)
         for case in self._sizes(is_heavy):
@@ -305,6 +305,7 @@ class Cases:
             self.observation.takes_at_most,
             asks=lambda sizes: self._runs.at(sizes).questions,
             axes_of_caller=tuple(self._verify.sizes),
+            known=self._first_sizes.taken,
         )
         for case in tried:
             trials.accept(case.inputs.sizes())
@@ -390,8 +391,8 @@ class Cases:
                 for size in tried:
                     yield from self._case_at({name: size})
                 continue
-            yield from self._smallest_size(name)
-            found = list(self._larger_size(name, heavy, larger))
+            yield from self._first_sizes.smallest(name)
+            found = list(self._first_sizes.larger(name, heavy, larger))
             yield from found
             if not found:
                 self._check_fixed_axis(name)
@@ -409,67 +410,6 @@ class Cases:
 
     def _try_together(self, sizes: Mapping[str, int], *, may_fit: bool = True) -> Iterator[Case]:
         yield from self._try_case(Trial(dict(sizes)).label, self._inputs.at_sizes(sizes), may_fit=may_fit)
-
-    def _smallest_size(self, name: str) -> Iterator[Case]:
-        """A case at the smallest size that the model accepts; where sizes of 1 begin, few operators are right by luck.
-
-        Where it refuses the smallest of the declared range, the next is searched by doubling, then by bisection, below
-        the example's.
-        """
-        size = self._inputs.sizes()[name]
-        least = max(self._bounds.get(name, (1, None))[0], 1)
-        if size <= least:
-            return
-        cases = list(self._try_size(name, least))
-        if not cases:
-            before = len(self.notes)
-            cases = self._search_smallest(name, least, size)
-            del self.notes[before:]
-        yield from cases
-
-    def _search_smallest(self, name: str, refused: int, accepted: int) -> list[Case]:
-        """The case at the smallest size that the model accepts between two others; none if there is no such size."""
-        cases: list[Case] = []
-        step = 1
-        while not cases and refused + step < accepted:
-            cases = list(self._try_size(name, refused + step))
-            if cases:
-                accepted = refused + step
-            else:
-                refused, step = refused + step, 2 * step
-        while cases and accepted - refused > 1:
-            between = (refused + accepted) // 2
-            smaller = list(self._try_size(name, between))
-            refused, accepted = (refused, between) if smaller else (between, accepted)
-            cases = smaller or cases
-        return cases
-
-    def _try_size(self, name: str, size: int) -> Iterator[Case]:
-        if is_within(self._bounds, name, size):
-            yield from self._try_together({name: size})
-
-    def _larger_size(self, name: str, heavy: bool, larger: dict[str, int]) -> Iterator[Case]:
-        """A case at the first size above the example's, of a few candidates, that the model accepts."""
-        size = self._inputs.sizes()[name]
-        odd = max(size, 3) + (2 if max(size, 3) % 2 else 1)
-        candidates = [size + 1, odd] if heavy and size < 3 else [odd, size + 32, 2 * size, size // 2]
-        # What is 1 in the example may be broadcast to another axis, and as long as that one.
-        shared = filter(partial(self._is_affordable_at, name), self._inputs.sizes().values() if size == 1 else ())
-        before = len(self.notes)
-        for candidate in chain(candidates, shared):
-            if candidate in (0, size) or not is_within(self._bounds, name, candidate):
-                continue
-            # Where numbers are lengths that have to vary with the axis, smaller ones would hide it.
-            cases = list(self._try_together({name: candidate}, may_fit=False))
-            if cases:
-                larger[name] = candidate
-                del self.notes[before:]
-                yield from cases
-                return
-
-    def _is_affordable_at(self, name: str, size: int) -> bool:
-        sizes = {**self._inputs.sizes(), name: size}
-        return is_affordable(self._inputs, sizes, self.observation.takes_at_most)
 
     def _case_at(self, sizes: Mapping[str, int]) -> Iterator[Case]:
         label = ", ".join(f"{n}={s}" for n, s in sizes.items())

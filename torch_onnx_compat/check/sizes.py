@@ -19,6 +19,7 @@ from torch_onnx_compat.questions.cost import is_affordable_for
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.rounding import sides_of
 from torch_onnx_compat.questions.search import MOST_NUMBERS, Sides, Sizes
+from torch_onnx_compat.questions.taken_sizes import TakenSizes
 
 OPERATOR_CASES = 8
 """Cases at most that are made for operators' questions: most of these choose a kernel, not a result."""
@@ -124,9 +125,12 @@ class SizeTrials:
     """Whether every question is known."""
     omissions: dict[str, Sizes] = field(default_factory=dict)
     """By question for a number: sizes that the code around it names, and that are too large to try."""
+    known: TakenSizes | None = None
+    """What earlier trials have shown of the sizes that the model takes."""
 
     def __post_init__(self) -> None:
         self._example = self.inputs.sizes()
+        self._taken = self.known or TakenSizes(self._example)
         self._bounds = self.inputs.bounds()
         self._refused: set[tuple[int, ...]] = set()
         self._seen: set[object] = set()
@@ -153,6 +157,7 @@ class SizeTrials:
     def accept(self, sizes: Sizes, question: Question | None = None) -> None:
         """Says that the model takes these sizes, which answer a question otherwise."""
         self.legal_sizes.append({**self._example, **sizes})
+        self._taken.accept(sizes)
         if question is None or not question.is_asked:
             return  # the model goes the same way there
         full = {**self._example, **sizes}
@@ -181,6 +186,10 @@ class SizeTrials:
     def refuse(self, sizes: Sizes) -> None:
         """Says that the model refuses them."""
         self._refused.add(self._key(sizes))
+        self._taken.refuse(sizes)
+
+    def _is_refused(self, sizes: Sizes) -> bool:
+        return self._key(sizes) in self._refused or self._taken.will_refuse(sizes)
 
     def for_questions(self, questions: Sequence[Question], asked_at: Sizes) -> Iterator[Trial]:
         """Sizes on the other side of each question for which none was accepted yet, until one is.
@@ -191,6 +200,7 @@ class SizeTrials:
         """
         asked = [sides_of(question, asked_at, self._bounds) for question in questions]
         self._asked_at.add(self._key(asked_at))
+        self._taken.accept(asked_at)
         for number in sorted(range(len(asked)), key=lambda i: (questions[i].chooses_kernel, i)):
             sides, question = asked[number], questions[number]
             key = _identity(question)
@@ -243,7 +253,7 @@ class SizeTrials:
             self._seen.discard(_identity(sides.question))  # a run that goes another way may come to its other side
         path = before if on_the_way else ()
         if not self._has_both(sides, path):
-            yield from self._across(sides, verdict, path, sorted(on_the_way or others, key=self._is_degenerate))
+            yield from self._across(sides, verdict, path, sorted(on_the_way or others, key=self._likeliest))
         yield from self._further(sides, verdict, on_the_way or others, path)
 
     def _further(
@@ -272,7 +282,7 @@ class SizeTrials:
                 if self._has_number(sides, number):
                     break
                 is_affordable = is_affordable and not self._obstacle(sizes, sides.question)
-                if is_affordable and self._key(sizes) not in self._refused:
+                if is_affordable and not self._is_refused(sizes):
                     yield Trial(sizes, sides.question)
         return is_affordable
 
@@ -287,7 +297,7 @@ class SizeTrials:
             if not sides.question.is_asked and self._rounded[rounding] == ROUNDED:
                 break
             key, number = self._key(sizes), (rounding, sides.answer(sizes))
-            is_new = key not in self._refused and key not in map(self._key, self.legal_sizes)
+            is_new = not self._is_refused(sizes) and key not in map(self._key, self.legal_sizes)
             obstacle = self._obstacle(sizes, sides.question)
             if is_new and obstacle == TOO_LARGE and sides.question.kind == "number":
                 self.omissions.setdefault(str(sides.question), sizes)
@@ -335,22 +345,24 @@ class SizeTrials:
             if self._is_out_of_reach(sizes, verdict):
                 continue
             verdict.outcome = "the model's own check"
-            if self._key(sizes) not in self._refused:
+            if not self._is_refused(sizes):
                 yield Trial(sizes, sides.question)
             tried.append(sizes)
             if self._has_both(sides, path):
                 return
-            if len(tried) == REFUSED:
+            if len(tried) >= self._taken.patience:
                 break
         if tried and not sides.question.chooses_kernel:
             yield from self._past_refusal(sides, tried[0])
 
     def _past_refusal(self, sides: Sides, refused: Sizes) -> Iterator[Trial]:
         """Sizes on the other side, some of which the model refuses, where other axes have what it asks for there."""
+        if self._taken.will_refuse(refused) or not self._taken.is_patient:
+            return
         asked = self.asks(refused) if set(self._example) - set(sides.axes) else ()
         tried = 0
         for sizes in sides.past_refusal(refused, asked):
-            if self._key(sizes) not in self._refused and not self._obstacle(sizes, sides.question):
+            if not self._is_refused(sizes) and not self._obstacle(sizes, sides.question):
                 yield Trial(sizes, sides.question)
                 tried += 1
             if tried == REFUSED or self._has_both(sides, ()):
@@ -372,7 +384,7 @@ class SizeTrials:
         if is_of_nothing:
             far = (sizes for sizes in far if sides.answer(sizes) != sides.answer(near))
         for sizes in sorted(far, key=lambda sizes: sides.distance(sizes) <= sides.distance(near)):
-            if self._key(sizes) not in self._refused and not self._obstacle(sizes, sides.question):
+            if not self._is_refused(sizes) and not self._obstacle(sizes, sides.question):
                 if self._key(sizes) not in map(self._key, self.legal_sizes):
                     yield Trial(sizes, sides.question)
                 return
@@ -390,7 +402,7 @@ class SizeTrials:
             longest = max(sides.axes, key=lambda axis: sizes[axis])
             if longest in done or not _keeps(path, sizes) or self._obstacle(sizes, sides.question):
                 continue
-            if self._key(sizes) not in self._refused and self._key(sizes) not in map(self._key, self.legal_sizes):
+            if not self._is_refused(sizes) and self._key(sizes) not in map(self._key, self.legal_sizes):
                 yield Trial(sizes, sides.question)
             if self._key(sizes) in map(self._key, self.legal_sizes):
                 done.add(longest)
@@ -433,6 +445,10 @@ class SizeTrials:
     def _is_degenerate(self, sizes: Sizes) -> bool:
         """Whether an axis is 1 long that is longer in the example: half of it is nothing, and a wrong half as good."""
         return any(sizes[name] == 1 < size for name, size in self._example.items() if name in sizes)
+
+    def _likeliest(self, sizes: Sizes) -> tuple[bool, bool, bool]:
+        """Sorts sizes that the model may take, and that tell more, before others."""
+        return self._is_refused(sizes), self._is_degenerate(sizes), self._taken.may_refuse(sizes)
 
     def _key(self, sizes: Sizes) -> tuple[int, ...]:
         return tuple({**self._example, **sizes}[name] for name in self._example)

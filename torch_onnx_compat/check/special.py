@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -39,6 +40,9 @@ other, as onnxruntime's InstanceNormalization does, is then off by as many round
 
 FILE_FLOOR_S = 2.0
 """Seconds that the file may always take at such values: a loop that ends in eager torch may not end there."""
+
+FAINT = 0.05
+"""Largest difference that is nothing beside what the original makes of inputs that are off by a rounding."""
 
 SLOWEST = 20.0
 """Largest time of an eager run on special values, in runs on the example: a loop may not end at NaN."""
@@ -147,6 +151,7 @@ def _judge(
     is_of_sums = special.label == EQUAL and all(row.max_rel <= ALIKE for row in bad)
     counts = special.is_ordinary and _is_finite(case) and not (bad and is_of_sums)
     undecided = bool(bad) and counts and _is_undecided(bad, names, case, observation)
+    undecided = undecided or (bool(bad) and counts and _is_faint(bad, names, case, observation))
     if counts and not undecided:
         findings.rows += rows
         findings.failed = special.inputs if bad else None
@@ -204,6 +209,47 @@ def _is_undecided(
             if value.shape != wanted.shape or (~is_close(value, wanted)).sum() > SHARE / 2 * value.size:
                 return True
     return False
+
+
+def _is_faint(
+    bad: Sequence[Comparison], names: Sequence[str], case: Case, observation: Observation, count: int = 3
+) -> bool:
+    """Whether the outputs are off by little beside their change where the inputs are off by a rounding.
+
+    Of zeros no operation rounds anything: a normalisation of what is nothing but rounding is as large as that of a
+    picture, and each one after it larger still.
+    """
+    failed = {list(names).index(row.output): row for row in bad if row.output in names}
+    changes = dict.fromkeys(failed, 0.0)
+    for other in _runs_nearby(case, observation, count):
+        for i in failed:
+            wanted, value = as_array(case.reference.outputs[i]), as_array(other.reference.outputs[i])
+            if value.shape != wanted.shape:
+                return False
+            changes[i] = max(changes[i], float(abs(value.astype("float64") - wanted.astype("float64")).max()))
+    return bool(failed) and all(row.max_abs <= FAINT * changes[i] for i, row in failed.items())
+
+
+def _runs_nearby(case: Case, observation: Observation, count: int) -> Iterator[Case]:
+    """Runs on inputs that are off by a rounding of the example's."""
+    example = observation.prepared.inputs
+    for number in range(count):
+        generator = torch.Generator().manual_seed(number)
+        tensors = tuple(
+            _moved(tensor, usual, generator) for tensor, usual in zip(case.inputs.tensors, example.tensors, strict=True)
+        )
+        label = f"{case.label}, moved {number}"
+        inputs = replace(case.inputs, tensors=tensors)
+        with suppress(ModelRefused):
+            yield Case(label, inputs, observation.reference(label, inputs))
+
+
+def _moved(tensor: Tensor, usual: Tensor, generator: torch.Generator) -> Tensor:
+    if not tensor.is_floating_point() or not tensor.numel():
+        return tensor
+    rounding = torch.finfo(tensor.dtype).eps * usual.abs().max().double()
+    noise = torch.randn(tensor.shape, generator=generator, dtype=torch.float64)
+    return (tensor.cpu().double() + noise * rounding.cpu()).to(tensor)
 
 
 class _Limits(DispatchMode):

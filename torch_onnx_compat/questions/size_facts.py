@@ -24,6 +24,7 @@ from torch_onnx_compat.questions.cost import is_affordable_for
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.run import SymbolicRuns
 from torch_onnx_compat.questions.search import Sides
+from torch_onnx_compat.questions.taken_sizes import TakenSizes
 from torch_onnx_compat.tracing import StaticSizes, below_function_modes, is_whole_trace, without_tracing
 from torch_onnx_compat.watch import CallPlace, Watcher, shapes_of, tensors_of
 
@@ -115,8 +116,9 @@ TRIED = 2 * WANTED
 class _EagerRuns:
     """Runs of the original at several sizes, with the calls that each makes."""
 
-    def __init__(self, observation: Observation, functions: Sequence[Any]) -> None:
+    def __init__(self, observation: Observation, functions: Sequence[Any], example: dict[str, int]) -> None:
         self._observation, self._functions = observation, functions
+        self._taken = TakenSizes(example)
         self.sizes: list[dict[str, int]] = []
         self.calls: list[Run] = []
 
@@ -124,7 +126,9 @@ class _EagerRuns:
         """True if the model accepts these sizes."""
         calls = self._observation.log_shapes(self._functions, inputs)
         if calls is None:
+            self._taken.refuse(inputs.sizes())
             return None
+        self._taken.accept(inputs.sizes())
         self.sizes.append(inputs.sizes())
         self.calls.append(calls)
         return True
@@ -139,11 +143,12 @@ class _EagerRuns:
         others = sides.others()
         if question.kind != "condition":  # what is made of a number often differs only where it is small
             others = iter(sorted(others, key=lambda sizes: sum(sizes.values())))
-        for sizes in itertools.islice(others, TRIED):
-            if sum(map(sides.is_other, self.sizes)) >= WANTED:
+        refused = 0
+        for sizes in sorted(itertools.islice(others, TRIED), key=self._taken.may_refuse):
+            if sum(map(sides.is_other, self.sizes)) >= WANTED or refused >= self._taken.patience:
                 return
             if is_affordable_for(question, inputs, sizes, self._observation.takes_at_most):
-                first_accepted([self._observation.fit(inputs.at_sizes(sizes))], self.run)
+                refused += not first_accepted([self._observation.fit(inputs.at_sizes(sizes))], self.run)
 
 
 def _eager_runs(
@@ -153,7 +158,7 @@ def _eager_runs(
 
     None where the model does not accept the example as it is traced.
     """
-    runs = _EagerRuns(observation, functions)
+    runs = _EagerRuns(observation, functions, inputs.sizes())
     if not runs.run(inputs):
         return []
     for candidates in (other_sizes, distinct_sizes):
