@@ -31,6 +31,7 @@ from torch_onnx_compat.caller.undo import (
     without_cache_folder,
 )
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.fast_path import switch_off
 from torch_onnx_compat.functional.einsum_paths import choose_by_example
 from torch_onnx_compat.garbage import collect_new_only
 from torch_onnx_compat.inputs import tree
@@ -174,14 +175,13 @@ def export_conditions() -> Iterator[None]:
     a file must differ from the reference's.
     """
     with _lock, put_back() as stack:
-        stack.callback(torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled())
+        stack.callback(switch_off())
         # What an interrupted export has changed, and not put back yet, is left for it to put back.
         if Distribution._validate_args:
             stack.callback(Distribution.set_default_validate_args, True)
         if sys.getrecursionlimit() < DEPTH:
             stack.callback(sys.setrecursionlimit, sys.getrecursionlimit())
         stack.callback(forget_functions)
-        torch.backends.mha.set_fastpath_enabled(False)
         Distribution.set_default_validate_args(False)
         sys.setrecursionlimit(max(DEPTH, sys.getrecursionlimit()))
         with (
