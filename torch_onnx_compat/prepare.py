@@ -21,6 +21,7 @@ from torch.distributions import Distribution
 from torch.nn.parameter import is_lazy
 
 from torch_onnx_compat.backends.internals.higher_order import without_compilation
+from torch_onnx_compat.backends.internals.transforms import calling_subclasses
 from torch_onnx_compat.backends.messages import forget_functions
 from torch_onnx_compat.caller.reach import Reach, find_reach, is_followed
 from torch_onnx_compat.caller.undo import (
@@ -191,6 +192,7 @@ def export_conditions() -> Iterator[None]:
             without_cache_folder(),
             choose_by_example(),
             without_compilation(),
+            calling_subclasses(),
             restore_modes(),
         ):
             yield
