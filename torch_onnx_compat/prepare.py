@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -37,7 +37,7 @@ from torch_onnx_compat.functional.einsum_paths import choose_by_example
 from torch_onnx_compat.garbage import collect_new_only
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.inputs.dynamic import with_axes
-from torch_onnx_compat.inputs.inputs import Inputs, bind
+from torch_onnx_compat.inputs.inputs import Inputs, bind, parameters_of_schema
 from torch_onnx_compat.inputs.state import state_of
 from torch_onnx_compat.tracing import dim_names, restore_modes
 from torch_onnx_compat.twin import twin_of, without_wrappers
@@ -220,7 +220,17 @@ class _Callable(nn.Module):
     def __init__(self, function: Any) -> None:
         super().__init__()
         self.function = function
-        self.forward = function
+        self.forward = _with_frame(function) if isinstance(function, torch.jit.ScriptFunction) else function
+
+
+def _with_frame(function: torch.jit.ScriptFunction) -> Callable[..., Any]:
+    """A scripted function with a Python frame, which the tracer looks for, and a signature."""
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    forward.__signature__ = inspect.Signature(parameters_of_schema(function.schema))  # type: ignore[attr-defined]
+    return forward
 
 
 def _as_module(model: Any, args: Any) -> tuple[nn.Module, Any]:
