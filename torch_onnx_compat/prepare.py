@@ -223,7 +223,7 @@ class _Callable(nn.Module):
         self.forward = _with_frame(function) if isinstance(function, torch.jit.ScriptFunction) else function
 
 
-def _with_frame(function: torch.jit.ScriptFunction) -> Callable[..., Any]:
+def _with_frame(function: Any) -> Callable[..., Any]:
     """A scripted function with a Python frame, which the tracer looks for, and a signature."""
 
     def forward(*args: Any, **kwargs: Any) -> Any:
