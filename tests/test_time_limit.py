@@ -69,3 +69,20 @@ def test_a_model_that_does_not_end_at_the_largest_numbers(model, exporter):
         for x in (torch.randn(rows, 4), 5 * torch.randn(rows, 4)):
             wanted = torch.as_tensor(model(x))
             torch.testing.assert_close(result(x)[0], wanted, rtol=1e-4, atol=1e-5)
+
+
+def test_a_limit_is_over_after_its_run():
+    """A mode enters itself once more for the branches of a cond; nothing of it stays."""
+    before = sys.gettrace()
+
+    def branches(x):
+        return torch.cond(x.sum() > 0, lambda x: x + 1, lambda x: x - 1, (x,))
+
+    with torch.no_grad():
+        with TimeLimit(10):
+            branches(X)
+            assert sys.gettrace() is not before
+        assert sys.gettrace() is before
+        with pytest.raises(TooLong), TimeLimit(-1.0):
+            branches(X)
+    assert sys.gettrace() is before

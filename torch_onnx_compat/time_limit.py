@@ -32,16 +32,20 @@ class TimeLimit(DispatchMode):
     def __init__(self, seconds: float) -> None:
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self.seconds = seconds
+        self._end = 0.0
+        self._before: list[Any] = []
+        """What looked at lines before; a mode enters itself once more for the functions of a higher-order operator."""
 
     def __enter__(self) -> Any:
-        self._end = time.perf_counter() + self.seconds
+        if not self._before:
+            self._end = time.perf_counter() + self.seconds
         entered = super().__enter__()  # type: ignore[no-untyped-call,unused-ignore]
-        self._before = sys.gettrace()
+        self._before.append(sys.gettrace())
         sys.settrace(self._call)
         return entered
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        sys.settrace(self._before)
+        sys.settrace(self._before.pop())
         super().__exit__(kind, error, at)  # type: ignore[no-untyped-call,unused-ignore]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
