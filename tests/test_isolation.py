@@ -358,6 +358,7 @@ class Labels(nn.Module):
         super().__init__()
         self.table, self.plain = torch.rand(4).as_subclass(Labelled), torch.rand(4)
         self.table.factor = self.plain.factor = 3
+        self.plain.owner = self
 
     def forward(self, x):
         made = Labelled([1.0, 2.0, 3.0, 4.0]).as_subclass(torch.Tensor)

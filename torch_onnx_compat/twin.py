@@ -212,7 +212,7 @@ class _CopyTensors(TorchFunctionMode):
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is Tensor.__deepcopy__:
             tensor, memo = args
-            copied = tensor.detach().clone()
+            copied = memo[id(tensor)] = tensor.detach().clone()
             vars(copied).update(copy.deepcopy(vars(tensor), memo))
             return copied
         return func(*args, **(kwargs or {}))
