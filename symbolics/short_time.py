@@ -14,7 +14,7 @@ from torch_onnx_compat import Declaration, Exactness, decline, decomposition
 from torch_onnx_compat.functional.complex import Pair, is_complex
 from torch_onnx_compat.functional.fourier import DIRECT, as_pair, check_length, fft, irfft, rfft, signal, table
 from torch_onnx_compat.functional.take import take
-from torch_onnx_compat.tracing import constant
+from torch_onnx_compat.tracing import constant, static_size
 
 TRANSFORM = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
 WINDOW = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
@@ -27,8 +27,14 @@ WINDOW = Declaration(needed_on=("torchscript", "dynamo"), exactness=Exactness.RO
 
 
 def frame_window(window: Tensor | None, n_fft: int, win_length: int | None, like: Tensor) -> Tensor:
-    """The window of a transform, filled up with zeros on both sides to n_fft."""
-    length = n_fft if win_length is None else win_length
+    """The window of a transform, filled up with zeros on both sides to n_fft.
+
+    Raises:
+        Declined: Its length varies.
+    """
+    if window is not None and static_size(window, 0) is None:
+        decline("the length of the window must be fixed; make it in __init__ and keep it as a buffer")
+    length = n_fft if win_length is None else int(win_length)
     if window is None:
         window = constant(np.ones(length), like)
     if length == n_fft:
@@ -92,7 +98,7 @@ def stft_to_conv(
         decline("the signal must be real, got a complex one")
     if align_to_window is not None:
         decline(f"align_to_window must be None, got {align_to_window}")
-    check_length(n_fft)
+    n_fft = check_length(n_fft)
     x = signal(input)
     signals = x.unsqueeze(1) if x.dim() == 2 else x.unsqueeze(0).unsqueeze(0)
     if center:
@@ -135,7 +141,7 @@ def istft_to_conv(
     if return_complex:
         decline("return_complex must be False, got True")
     z = as_pair(input)
-    check_length(n_fft)
+    n_fft = check_length(n_fft)
     hop = n_fft // 4 if hop_length is None else hop_length
     factors = frame_window(window, n_fft, win_length, z.real)
     add = _add_transformed if n_fft > DIRECT else _add_by_convolution

@@ -95,6 +95,7 @@ def settings():
         "depth of calls": sys.getrecursionlimit(),
         "collector": (gc.isenabled(), gc.get_threshold()),
         "hash of sizes": torch.SymInt.__hash__,
+        "function for lines": sys.gettrace(),
         "dispatch keys": dispatch_keys(),
     }
 

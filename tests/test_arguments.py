@@ -1,6 +1,7 @@
 """Python numbers among the arguments, which the file holds, and says so; and what counts as a model."""
 
 from functools import partial
+from typing import Optional
 
 import pytest
 import torch
@@ -121,3 +122,33 @@ def test_a_frozen_script_has_no_mode():
     x = torch.randn(5, 3)
     (found,) = result.session().run(None, {"x": x.numpy()})
     torch.testing.assert_close(torch.from_numpy(found), model(x).detach())
+
+
+def branches_and_rounds(x, y: Optional[torch.Tensor] = None, factor: int = 3):  # noqa: UP045 - as TorchScript wants it
+    if x.size(0) > 4:
+        x = x * 2
+    if y is None:
+        return x - factor
+    for i in range(x.size(0)):
+        y = y + x[i]
+    return y
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit")
+@pytest.mark.parametrize("more", [(), (torch.rand(3),)], ids=["default", "given"])
+def test_scripted_functions_with_control_flow(more):
+    """Names of the inputs are those of the schema, and the function's If and Loop stay."""
+    scripted = torch.jit.script(branches_and_rounds)
+    result = export_compat(scripted, (torch.rand(3, 3), *more), dynamic={"x": {0: "n"}}, exporter="torchscript")
+    assert [value.name for value in result.model_proto.graph.input] == ["x", "y"][: 1 + len(more)]
+    for size in (1, 4, 5, 9):
+        x = torch.rand(size, 3)
+        torch.testing.assert_close(result(x, *more)[0], branches_and_rounds(x, *more))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit")
+def test_functions_that_were_traced(exporter):
+    function = torch.jit.trace(lambda x: x.sin() + x.shape[0], torch.rand(2, 3))
+    result = export_compat(function, torch.rand(2, 3), dynamic="batch", exporter=exporter)
+    x = torch.rand(5, 3)
+    torch.testing.assert_close(result(x)[0], x.sin() + 5)

@@ -639,24 +639,6 @@ def test_locks_are_shared_with_the_copy(exporter):
     assert not model.lock.locked()
 
 
-class Encoder(nn.Module):
-    def __init__(self, keeps_rows):
-        super().__init__()
-        layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
-        self.layers = nn.TransformerEncoder(layer, 1, enable_nested_tensor=not keeps_rows)
-
-    def forward(self, x, padding):
-        return self.layers(x, src_key_padding_mask=padding)
-
-
-@pytest.mark.parametrize("keeps_rows", [False, True])
-def test_padded_rows_of_an_encoder_are_told_of(keeps_rows, exporter):
-    padding = torch.tensor([[False] * 5, [False, False, True, True, True]])
-    example = torch.rand(2, 5, 8), padding
-    result = export_compat(Encoder(keeps_rows).eval(), example, dynamic="batch", exporter=exporter)
-    assert keeps_rows == (not any("src_key_padding_mask" in note for note in result.notes))
-
-
 class Segments(nn.Module):
     """Sums of rows: the ends of the segments are sorted, and the last one is the number of rows."""
 

@@ -345,3 +345,31 @@ def test_torch_traces_after_an_error_inside_its_operators(operator_with_a_bool):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         torch.jit.trace(nn.ReLU(), torch.randn(3))
+
+
+class Labelled(torch.Tensor):
+    """A tensor that knows more than its values."""
+
+
+class Labels(nn.Module):
+    """Keeps tensors with attributes, and makes a subclass of Tensor in forward."""
+
+    def __init__(self):
+        super().__init__()
+        self.table, self.plain = torch.rand(4).as_subclass(Labelled), torch.rand(4)
+        self.table.factor = self.plain.factor = 3
+        self.plain.owner = self
+
+    def forward(self, x):
+        made = Labelled([1.0, 2.0, 3.0, 4.0]).as_subclass(torch.Tensor)
+        return x * self.table.factor + self.plain * self.plain.factor + made
+
+
+def test_attributes_and_subclasses_of_tensors(exporter):
+    """A copy of a tensor has its attributes; a class of tensors can be called, and is afterwards as it was."""
+    model = Labels().eval()
+    result = export_compat(model, torch.rand(3, 4), dynamic="batch", exporter=exporter)
+    x = torch.rand(5, 4)
+    torch.testing.assert_close(result(x)[0], model(x))
+    assert "__new__" not in vars(Labelled)
+    assert type(Labelled(2, 3)) is Labelled

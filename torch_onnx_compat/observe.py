@@ -7,6 +7,7 @@ needs and what planning needs is one and the same run.
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.caller.undo import undo_writes
 from torch_onnx_compat.catalogue.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.fast_path import FastPath
 from torch_onnx_compat.functional.complex import Pair, view_as_real
 from torch_onnx_compat.handlers import CaughtError, CaughtErrors
 from torch_onnx_compat.inputs import tree
@@ -168,12 +170,8 @@ class Reference:
     paths: tuple[tree.Path, ...]
     dropped: tuple[str, ...]
     seconds: float
-
-
-_PADDED_ROWS = (
-    "a TransformerEncoder is given src_key_padding_mask: without gradients eager torch leaves padded rows out and has "
-    "zeros there, or no rows; the file has the values that torch computes with enable_nested_tensor=False."
-)
+    fast_paths: tuple[str, ...] = ()
+    """Paths of the modules that asked for torch's fast path of attention."""
 
 
 class Observation:
@@ -191,8 +189,6 @@ class Observation:
         self._regions = RegionReads()
         self._fits: dict[tuple[int, ...], Fit | None] = {}
         """How whole numbers fit some sizes of the dynamic axes; None where they fit as they are, or in no way."""
-        self.notes: dict[str, None] = {}
-        """What eager torch computes otherwise outside of an export."""
 
     def reference(
         self,
@@ -215,6 +211,16 @@ class Observation:
         if label not in self._references:
             self._references[label] = self._run(inputs, dtype, within or nullcontext())
         return self._references[label]
+
+    def on_fast_path(self, inputs: Inputs) -> Reference:
+        """Runs the original with torch's fast path of attention on, as inference does outside of an export.
+
+        Raises:
+            ModelRefused: The model raised.
+        """
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of nested tensors; the caller's own runs give them
+            return self._run(inputs, None, nullcontext(), is_fast=True)
 
     def takes_at_most(self, seconds: float) -> bool:
         """Whether a run on the example takes no longer; a second run is made only where that matters."""
@@ -281,19 +287,19 @@ class Observation:
             return False
         return True
 
-    def _run(self, inputs: Inputs, dtype: torch.dtype | None, within: AbstractContextManager[Any]) -> Reference:
+    def _run(
+        self, inputs: Inputs, dtype: torch.dtype | None, within: AbstractContextManager[Any], *, is_fast: bool = False
+    ) -> Reference:
         twin = self.prepared.twin()
         tensors = [t.clone() for t in inputs.tensors]  # forward may write to its inputs
         if dtype is not None:
             twin = twin.to(dtype)
             tensors = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
         subject = Subject(twin, inputs, boundary=self.prepared.boundary)
-        for encoder in twin.modules():
-            if isinstance(encoder, nn.TransformerEncoder) and getattr(encoder, "use_nested_tensor", False):
-                encoder.register_forward_pre_hook(self._note_padding, with_kwargs=True)
+        fast_path = FastPath(is_on=is_fast)
         start = time.perf_counter()
         try:
-            with self._regions.refuse(), within:
+            with self._regions.refuse(), within, fast_path:
                 outputs = subject(*tensors)
         except MemoryError:
             raise
@@ -301,13 +307,8 @@ class Observation:
             raise ModelRefused(_describe(error)) from error
         seconds = time.perf_counter() - start
         kept = tuple(o.detach().clone() if _is_one_of(o, tensors) else o.detach() for o in outputs)
-        return Reference(kept, tuple(subject.outputs.paths), tuple(subject.outputs.dropped), seconds)
-
-    def _note_padding(self, encoder: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        mask, padding = [*args, None, None, None][1:3]
-        mask, padding = kwargs.get("mask", mask), kwargs.get("src_key_padding_mask", padding)
-        if padding is not None and mask is None and not encoder.training:
-            self.notes[_PADDED_ROWS] = None
+        paths, dropped = tuple(subject.outputs.paths), tuple(subject.outputs.dropped)
+        return Reference(kept, paths, dropped, seconds, fast_path.askers(twin))
 
     def trace_inputs(self) -> Inputs:
         """The example with every dynamic axis long enough to trace.

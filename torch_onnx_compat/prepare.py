@@ -9,7 +9,7 @@ import re
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -21,6 +21,7 @@ from torch.distributions import Distribution
 from torch.nn.parameter import is_lazy
 
 from torch_onnx_compat.backends.internals.higher_order import without_compilation
+from torch_onnx_compat.backends.internals.transforms import calling_subclasses
 from torch_onnx_compat.backends.messages import forget_functions
 from torch_onnx_compat.caller.reach import Reach, find_reach, is_followed
 from torch_onnx_compat.caller.undo import (
@@ -31,11 +32,12 @@ from torch_onnx_compat.caller.undo import (
     without_cache_folder,
 )
 from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.fast_path import switch_off
 from torch_onnx_compat.functional.einsum_paths import choose_by_example
 from torch_onnx_compat.garbage import collect_new_only
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.inputs.dynamic import with_axes
-from torch_onnx_compat.inputs.inputs import Inputs, bind
+from torch_onnx_compat.inputs.inputs import Inputs, bind, parameters_of_schema
 from torch_onnx_compat.inputs.state import state_of
 from torch_onnx_compat.tracing import dim_names, restore_modes
 from torch_onnx_compat.twin import twin_of, without_wrappers
@@ -174,14 +176,13 @@ def export_conditions() -> Iterator[None]:
     a file must differ from the reference's.
     """
     with _lock, put_back() as stack:
-        stack.callback(torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled())
+        stack.callback(switch_off())
         # What an interrupted export has changed, and not put back yet, is left for it to put back.
         if Distribution._validate_args:
             stack.callback(Distribution.set_default_validate_args, True)
         if sys.getrecursionlimit() < DEPTH:
             stack.callback(sys.setrecursionlimit, sys.getrecursionlimit())
         stack.callback(forget_functions)
-        torch.backends.mha.set_fastpath_enabled(False)
         Distribution.set_default_validate_args(False)
         sys.setrecursionlimit(max(DEPTH, sys.getrecursionlimit()))
         with (
@@ -191,6 +192,7 @@ def export_conditions() -> Iterator[None]:
             without_cache_folder(),
             choose_by_example(),
             without_compilation(),
+            calling_subclasses(),
             restore_modes(),
         ):
             yield
@@ -218,7 +220,17 @@ class _Callable(nn.Module):
     def __init__(self, function: Any) -> None:
         super().__init__()
         self.function = function
-        self.forward = function
+        self.forward = _with_frame(function) if isinstance(function, torch.jit.ScriptFunction) else function
+
+
+def _with_frame(function: Any) -> Callable[..., Any]:
+    """A scripted function with a Python frame, which the tracer looks for, and a signature."""
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    forward.__signature__ = inspect.Signature(parameters_of_schema(function.schema))  # type: ignore[attr-defined]
+    return forward
 
 
 def _as_module(model: Any, args: Any) -> tuple[nn.Module, Any]:

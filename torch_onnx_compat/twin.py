@@ -211,7 +211,10 @@ class _CopyTensors(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is Tensor.__deepcopy__:
-            return args[0].detach().clone()
+            tensor, memo = args
+            copied = memo[id(tensor)] = tensor.detach().clone()
+            vars(copied).update(copy.deepcopy(vars(tensor), memo))
+            return copied
         return func(*args, **(kwargs or {}))
 
 

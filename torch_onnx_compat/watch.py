@@ -117,13 +117,20 @@ class Watcher(TorchFunctionMode):
 
 
 def _handler_of(kinds: tuple[type, ...]) -> Callable[..., Any] | None:
-    """The `__torch_function__` that a model's subclass of Tensor has, whose calls no mode would see; None for torch's.
+    """The `__torch_function__` that a model's subclass of Tensor has, whose calls no mode would see; None if none has.
 
     Args:
         kinds: The classes among a call's arguments that torch names, the one that handles the call first.
     """
-    own = (k for k in kinds if issubclass(k, Tensor) and k.__module__.partition(".")[0] not in _TORCHS)
+    own = (k for k in kinds if issubclass(k, Tensor) and (k.__module__.partition(".")[0] not in _TORCHS or _handles(k)))
     return getattr(next(own, None), "__torch_function__", None)
+
+
+def _handles(kind: type) -> bool:
+    """Whether a class has a `__torch_function__` that is neither Tensor's nor none, as torch's CausalBias has."""
+    plain: Any = Tensor.__torch_function__
+    own = getattr(getattr(kind, "__torch_function__", None), "__func__", None)
+    return own is not None and own is not plain.__func__
 
 
 _TORCHS = ("torch", "torch_onnx_compat")

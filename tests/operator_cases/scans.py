@@ -240,6 +240,16 @@ ORDER = [
         Case("quantile", method, lambda x, method=method: x.quantile(0.3, dim=1, interpolation=method), rows(8))
         for method in ("lower", "higher", "nearest", "midpoint")
     ),
+    Case(
+        "quantile",
+        "lower and higher",
+        lambda x: (
+            x.quantile(0.1, dim=1, interpolation="lower"),
+            x.quantile(0.9, dim=1, interpolation="higher"),
+            x.quantile(0.5, dim=1),
+        ),
+        rows(8),
+    ),
     Case("quantile", "NaN", lambda x: x.quantile(0.3, dim=1), with_nan(5)),
     Case("nanquantile", "", lambda x: (x.nanquantile(0.3, dim=1), torch.nanquantile(x, 0.5)), with_nan(6)),
     Case("sort", "", lambda x: (*at(x, torch.sort(x)), *at(x, x.sort(0, descending=True), 0)), distinct(7)),

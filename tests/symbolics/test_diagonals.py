@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch_onnx_compat.symbolics import diagonals
 
-from torch_onnx_compat import Ops, Value
+from torch_onnx_compat import Ops, Value, export_compat
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs
 
@@ -322,3 +322,16 @@ def test_scatter_to_a_diagonal_that_may_be_empty(exporter):
 def test_scatter_to_no_diagonal(offset):
     x = torch.randn(3, 3)
     assert torch.equal(diagonals.diagonal_scatter_to_where(x, x.diagonal(offset), offset), x)
+
+
+def test_an_offset_that_a_size_decides():
+    """What the graph computes is no number for an entry: it declines, and names the argument."""
+    with pytest.raises(CompatError, match="diagonal_of_bool declined: offset must be a fixed number"):
+        export_compat(
+            lambda x: torch.diagonal(x, x.shape[0] - 4), torch.rand(5, 6), dynamic="batch", exporter="torchscript"
+        )
+
+
+def test_derivatives_in_forward_are_refused_in_words():
+    with pytest.raises(CompatError, match="offset must be a fixed number"):
+        export_compat(lambda x: torch.func.jacfwd(torch.sin)(x), torch.rand(5), dynamic="batch", exporter="torchscript")

@@ -204,3 +204,23 @@ def test_window_of_a_length_that_varies(name, periodic, exporter):
         torch.testing.assert_close(
             torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), model(x), rtol=1e-4, atol=1e-5
         )
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        (
+            lambda x: torch.stft(
+                x, x.shape[1], 1, window=torch.ones(x.shape[1]), center=False, return_complex=True
+            ).abs(),
+            "length of the window must be fixed",
+        ),
+        (lambda x: torch.stft(x, x.shape[1], 1, center=False, return_complex=True).abs(), "int\\(\\) of a size"),
+    ],
+    ids=["window", "no window"],
+)
+def test_sizes_of_the_signal_as_lengths(model, reason):
+    """The sizes of a trace are tensors: they are refused in words, and no operation of Python's fails on them."""
+    with pytest.raises(CompatError, match=reason):
+        export_compat(model, torch.rand(2, 9), dynamic={"x": {1: "t"}}, exporter="torchscript")

@@ -8,7 +8,7 @@ import re
 import types
 import typing
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -181,18 +181,16 @@ def _symbolic_function(
     signature = inspect.signature(entry.body)
     hints = typing.get_type_hints(entry.body)
     parameters = list(signature.parameters.values())[1:]
-    kinds = [_kind(hints.get(p.name, Any)) for p in parameters]
+    kinds = {p.name: _kind(hints.get(p.name, Any)) for p in parameters}
 
     def lower(g: Any, *args: Any, **kwargs: Any) -> Any:
         ops = TorchScriptOps(g, opset)
         bound = inspect.Signature(parameters).bind(*args[: len(parameters)], **kwargs)
-        values = {
-            name: _read_argument(ops, value, kinds[[p.name for p in parameters].index(name)])
-            for name, value in bound.arguments.items()
-        }
+        values = {name: _read_argument(ops, value, kinds[name]) for name, value in bound.arguments.items()}
         place = _place_of(g, modules)
         built_in = internals.built_in_symbolic(entry.op, opset)
         try:
+            _refuse_computed(values, kinds)
             result = entry.run(lambda: place, ops, **values)
             if result is NotImplemented and built_in is not None:
                 return built_in(g, *args, **kwargs)
@@ -245,6 +243,13 @@ def _read_argument(ops: TorchScriptOps, value: Any, kind: str) -> Any:
         return [_read_argument(ops, item, "v") for item in symbolic_helper._unpack_list(value)] if packed else [value]
     parsed = symbolic_helper._maybe_get_const(value, kind)  # type: ignore[arg-type]
     return bool(parsed) if kind == "b" else parsed
+
+
+def _refuse_computed(values: Mapping[str, Any], kinds: Mapping[str, str]) -> None:
+    """Declines where the graph computes an argument, such as a size, that a body needs as a number or a text."""
+    for name, value in values.items():
+        if kinds[name] in ("i", "b", "f", "s") and internals.is_graph_value(value):
+            decline(f"{name} must be a fixed number, and it depends on the inputs")
 
 
 def _module_paths(job: ExportJob) -> frozenset[str]:

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.check.compare import Array, Comparison, as_array, is_close
 from torch_onnx_compat.check.options import Verify
@@ -24,6 +23,7 @@ from torch_onnx_compat.check.rounding import BUDGET_S, SHARE, compare_outputs
 from torch_onnx_compat.inputs.draws import sort_like
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation
+from torch_onnx_compat.time_limit import TimeLimit, TooLong
 
 PART_OF_PROOF = 0.1
 """Largest part of the time that the proof took before."""
@@ -123,7 +123,12 @@ def check_special(
         left = budget - (time.perf_counter() - start)
         is_slow = 2 * usual > left and not observation.takes_at_most(left / 2)
         limits = _Limits(max(1.0, SLOWEST * usual), torchs_own_only=not special.is_ordinary)
-        case = None if is_slow else _case(special, observation, limits)
+        try:
+            case = None if is_slow else _case(special, observation, limits)
+        except TooLong as limit:
+            findings.notes.append(f"not tried at {special.label}: the model {limit} there.")
+            start += limits.seconds  # which leaves the others their time
+            continue
         if is_slow or limits.foreign:  # all that follow are extreme, too
             why = "too slow" if is_slow else f"{limits.foreign} is not torch's own, and may not stand such values"
             findings.notes.append(f"not tried at {', '.join(s.label for s in specials[number:])}: {why}.")
@@ -171,7 +176,7 @@ def _note(special: Special, bad: Sequence[Comparison], *, undecided: bool) -> st
 
 
 def _case(special: Special, observation: Observation, limits: _Limits) -> Case | None:
-    """The original's run; None where it refuses the values, or ends at its limits."""
+    """The original's run; None where it refuses the values, or calls what may not stand them."""
     try:
         reference = observation.reference(special.label, special.inputs, within=limits)
     except ModelRefused:
@@ -252,7 +257,7 @@ def _moved(tensor: Tensor, usual: Tensor, generator: torch.Generator) -> Tensor:
     return (tensor.cpu().double() + noise * rounding.cpu()).to(tensor)
 
 
-class _Limits(DispatchMode):
+class _Limits(TimeLimit):
     """Ends a run that takes too long, or calls what may not stand the values, at its next operation.
 
     Args:
@@ -262,19 +267,16 @@ class _Limits(DispatchMode):
     """
 
     def __init__(self, seconds: float, *, torchs_own_only: bool) -> None:
-        super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
-        self._end = time.perf_counter() + seconds
+        super().__init__(seconds)
         self._torchs_own_only = torchs_own_only
         self.foreign = ""
         """The operator that ended the run as it is not torch's own."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if time.perf_counter() > self._end:
-            raise TimeoutError("it does not end")
         if self._torchs_own_only and getattr(func, "namespace", "") not in ("aten", "prim", "prims"):
             self.foreign = str(func)
             raise NotImplementedError(f"{func} is not tried on such values")
-        return func(*args, **(kwargs or {}))
+        return super().__torch_dispatch__(func, types, args, kwargs)
 
 
 def _with_places(value: float, *more: float) -> Callable[[Tensor], Tensor]:

@@ -19,6 +19,7 @@ from torch.utils.dlpack import from_dlpack
 from torch_onnx_compat.check.cases import Case, Cases
 from torch_onnx_compat.check.chain import Chain
 from torch_onnx_compat.check.compare import Array, Comparison
+from torch_onnx_compat.check.inference import Inference
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.check.special import Findings, check_special
@@ -78,6 +79,7 @@ def verify(
             f"onnxruntime's CPU does not run the file's bfloat16, so a float32 rendering of it was compared, with a "
             f"rounding to bfloat16 behind every node ({_reason(error)[:120]})."
         )
+    inference = Inference(names, how, cases.observation)
     trim()  # onnxruntime has copied the weights into another layout
     for case in cases:
         try:
@@ -88,6 +90,9 @@ def verify(
         rows += compare_outputs(names, found, case, how, cases.observation)
         if not all(row.ok for row in rows):
             raise VerificationError(_message(rows, case), tuple(rows), case.inputs)
+        inference.compare(case)
+    inference.compare_extremes()
+    cases.notes += [inference.note] if inference.note else []
     if cases.baked_places:
         return tuple(rows)  # special values take other sides of decisions, which the caller does without
     special = check_special(
@@ -100,7 +105,7 @@ def verify(
         is_strict=cases.is_strict,
     )
     rows += special.rows
-    cases.notes += [*special.notes, *cases.observation.notes]
+    cases.notes += special.notes
     _reject_special(special, rows, is_strict=cases.is_strict)
     return tuple(rows)
 

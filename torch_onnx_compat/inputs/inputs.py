@@ -264,15 +264,7 @@ def _without_numbers(
 def forward_parameters(model: nn.Module) -> list[inspect.Parameter]:
     """Parameters of the model's forward; of a script module too, whose Python signature says nothing."""
     if isinstance(model, torch.jit.ScriptModule):
-        arguments = model.forward.schema.arguments[1:]  # type: ignore[attr-defined]
-        return [
-            inspect.Parameter(
-                a.name,
-                inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                default=a.default_value if a.has_default_value() else inspect.Parameter.empty,
-            )
-            for a in arguments
-        ]
+        return parameters_of_schema(model.forward.schema)[1:]  # type: ignore[attr-defined]
     try:
         return list(inspect.signature(model.forward).parameters.values())
     except ValueError:
@@ -280,6 +272,18 @@ def forward_parameters(model: nn.Module) -> list[inspect.Parameter]:
             f"{getattr(model.forward, '__name__', model)!r} is a builtin whose parameters Python does not know; "
             f"wrap it, e.g. export_compat(lambda x: f(x), ...)."
         ) from None
+
+
+def parameters_of_schema(schema: Any) -> list[inspect.Parameter]:
+    """Parameters of what torch has a schema of, such as a scripted function; of a method the first is self."""
+    return [
+        inspect.Parameter(
+            argument.name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=argument.default_value if argument.has_default_value() else inspect.Parameter.empty,
+        )
+        for argument in schema.arguments
+    ]
 
 
 def output_names(paths: Sequence[tree.Path], given: Sequence[str]) -> tuple[str, ...]:

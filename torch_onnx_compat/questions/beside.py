@@ -76,16 +76,17 @@ class Beside(DispatchMode):
         leaves = leaves_of((args, kwargs))
         if not any(isinstance(leaf, self._symbols.kind) or symbolic.is_symbolic(leaf) for leaf in leaves):
             return func(*args, **kwargs)
+        squeezed = _squeezed_sizes(func, args, self._symbols.kind)  # before squeeze_ drops them
         real = self._run_actual(func, args, kwargs)
         result = self._pair(self._run_fakes(func, args, kwargs, real), real)
         if self.steps is not None:
             self.steps.note(func, args, kwargs, result)
         self._note_computed(leaves, result)
-        if _has_open_rank(func, args, leaves, self._symbols.kind):
+        if _has_open_rank(squeezed, leaves, self._symbols.kind):
             for fake in leaves_of(result):
                 if isinstance(fake, self._symbols.kind) and not _fixes_rank(func, fake):
                     fake.has_open_rank = True
-        self._note_rank(func, args, leaves, result)
+        self._note_rank(func, squeezed, leaves, result)
         return result
 
     def _run_actual(self, func: Any, args: Any, kwargs: Any) -> Any:
@@ -97,11 +98,11 @@ class Beside(DispatchMode):
             self._ask_before_error(func, args, kwargs)
             raise
 
-    def _note_rank(self, func: Any, args: Any, leaves: Sequence[Any], result: Any) -> None:
+    def _note_rank(self, func: Any, dropped: Sequence[Any], leaves: Sequence[Any], result: Any) -> None:
         """Notes which sizes decide, by being 1, the number of dimensions of what an operator yields."""
         kind = self._symbols.kind
         sizes = {size for leaf in leaves if isinstance(leaf, kind) for size in getattr(leaf, "rank_sizes", ())}
-        squeezed = {size.node.expr for size in _squeezed_sizes(func, args, kind) if symbolic.is_symbolic(size)}
+        squeezed = {size.node.expr for size in dropped if symbolic.is_symbolic(size)}
         self._log.found.drops_sizes |= bool(squeezed)
         if squeezed - sizes:
             self._log.ask_ranks(squeezed | sizes)
@@ -376,11 +377,11 @@ def _merge(merge: Callable[[Any, Any], Any], fake: Any, real: Any) -> Any:
     return replace_leaves(fake, lambda _: next(merged))
 
 
-def _has_open_rank(func: Any, args: Any, leaves: Sequence[Any], kind: Any) -> bool:
+def _has_open_rank(squeezed: Sequence[Any], leaves: Sequence[Any], kind: Any) -> bool:
     """Whether values decide the number of dimensions of what an operator yields, or of what it is given."""
     if any(isinstance(leaf, kind) and getattr(leaf, "has_open_rank", False) for leaf in leaves):
         return True
-    return any(map(symbolic.is_of_data, _squeezed_sizes(func, args, kind)))
+    return any(map(symbolic.is_of_data, squeezed))
 
 
 def _squeezed_sizes(func: Any, args: Any, kind: Any) -> Sequence[Any]:

@@ -69,7 +69,8 @@ class ShapeMemo:
             isinstance(one, self._symbols.kind) and not any(map(symbolic.is_of_data, one.shape)) for one in results
         ):
             return None
-        return lambda leaves: self.like(result)
+        kept = self.like(result)  # the model may resize its own, as squeeze_() does
+        return lambda leaves: self.like(kept)
 
     def _keeps_shape(self, func: Any, leaves: list[Any], real: Any) -> bool:
         """Whether an operator works value by value, or in place, on tensors of the first one's shape and type."""

@@ -123,6 +123,13 @@ class MedianMode(nn.Module):
 
 
 @program(x="float batch=3 length=6")
+class Quantiles(nn.Module):
+    def forward(self, x):
+        low, high = x.quantile(0.1, -1, interpolation="lower"), x.quantile(0.9, -1, interpolation="higher")
+        return low, high, x.quantile(0.4, -1, interpolation="nearest"), x.quantile(0.6, -1, keepdim=True)
+
+
+@program(x="float batch=3 length=6")
 class KthOfSize(nn.Module):
     def forward(self, x):
         n = x.shape[1]

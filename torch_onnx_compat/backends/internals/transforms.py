@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from torch_onnx_compat.backends.internals import symbolic
 from torch_onnx_compat.backends.internals.find import first_module
 
 
@@ -20,6 +21,39 @@ def is_transforming() -> bool:
 def lets_subclasses_handle() -> bool:
     """Whether a call goes to the `__torch_function__` of a subclass of Tensor, and not below it."""
     return bool(torch._C._is_torch_function_enabled())
+
+
+@contextmanager
+def calling_subclasses() -> Iterator[None]:
+    """Lets the model call its subclasses of Tensor, as torch's own CausalBias, while a mode sees every operator.
+
+    torch refuses that (torch 2.14: "already associated to a python object of type Tensor"): a mode has made a Tensor of
+    the memory by then. What is made of numbers is a constant, which no mode has to see. Of a Tensor, torch makes a
+    subclass within a mode, too, unless it is a fake.
+    """
+    make: Any = Tensor.__new__
+    kinds: list[Any] = [kind for kind in _subclasses(Tensor) if kind.__new__ is make]
+    for kind in kinds:
+        kind.__new__ = _make
+    try:
+        yield
+    finally:
+        for kind in kinds:
+            del kind.__new__
+
+
+def _subclasses(kind: type) -> Iterator[type]:
+    children: list[type] = kind.__subclasses__()
+    for child in children:
+        yield child
+        yield from _subclasses(child)
+
+
+def _make(cls: type[Tensor], *args: Any, **kwargs: Any) -> Tensor:
+    if any(isinstance(arg, Tensor) or symbolic.is_symbolic(arg) for arg in args):
+        return Tensor(*args, **kwargs).as_subclass(cls)
+    with symbolic.without_modes():
+        return Tensor.__new__(cls, *args, **kwargs)
 
 
 @contextmanager
