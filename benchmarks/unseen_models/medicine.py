@@ -168,3 +168,41 @@ _of_one_size(
     channels=(4, 8),
     strides=(2, 2),
 )
+_of_any_size(
+    "FlexibleUNet", 64, 3, in_channels=3, out_channels=2, backbone="resnet18", spatial_dims=2, pretrained=False
+)
+_network(
+    "BasicUNet",
+    lambda n, d=16, h=32, w=16: torch.randn(n, 1, d, h, w),
+    {0: "n", 2: "d", 3: "h", 4: "w"},
+    sizes={"d": (16, 16, 32), "h": (32, 48, 40), "w": (16, 32, 24)},
+    spatial_dims=3,
+    in_channels=1,
+    out_channels=2,
+    features=(8, 8, 16, 16, 16, 8),
+)
+_network(
+    "Restormer",
+    image(64),
+    NHW,
+    sizes=LARGE,
+    spatial_dims=2,
+    in_channels=3,
+    out_channels=3,
+    dim=8,
+    num_blocks=(1, 1, 1, 1),
+    heads=(1, 1, 2, 2),
+    num_refinement_blocks=1,
+)
+
+
+def _searched_network() -> nn.Module:
+    networks = load("monai.networks.nets.dints")
+    space = networks.TopologyInstance(channel_mul=0.25, num_blocks=4, num_depths=3, use_downsample=True, spatial_dims=2)
+    made: nn.Module = networks.DiNTS(
+        dints_space=space, in_channels=1, num_classes=2, use_downsample=True, spatial_dims=2
+    )
+    return made
+
+
+add("monai", "DiNTS", _searched_network, image(64, 1), NHW, **LARGE)
