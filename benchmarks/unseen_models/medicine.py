@@ -181,18 +181,21 @@ _network(
     out_channels=2,
     features=(8, 8, 16, 16, 16, 8),
 )
-_network(
+add(
+    "monai",
     "Restormer",
+    lambda: load("monai.networks.nets.restormer").Restormer(
+        spatial_dims=2,
+        in_channels=3,
+        out_channels=3,
+        dim=8,
+        num_blocks=(1, 1, 1, 1),
+        heads=(1, 1, 2, 2),
+        num_refinement_blocks=1,
+    ),
     image(64),
     NHW,
-    sizes=LARGE,
-    spatial_dims=2,
-    in_channels=3,
-    out_channels=3,
-    dim=8,
-    num_blocks=(1, 1, 1, 1),
-    heads=(1, 1, 2, 2),
-    num_refinement_blocks=1,
+    **LARGE,
 )
 
 
