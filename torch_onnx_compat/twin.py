@@ -29,6 +29,7 @@ from torch_onnx_compat.caller.rebind import rebind_functions
 from torch_onnx_compat.caller.undo import Outside, assign, changes_its_weight, memory_of
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.garbage import pause_collection
+from torch_onnx_compat.tracing import below_function_modes
 
 _WRAPPERS = {
     "DataParallel": "module",
@@ -211,8 +212,19 @@ class _CopyTensors(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is Tensor.__deepcopy__:
-            return args[0].detach().clone()
+            return _clone(*args)
         return func(*args, **(kwargs or {}))
+
+
+def _clone(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A tensor of the same class, which the class's own ``__torch_function__`` has no part in."""
+    with below_function_modes():
+        clone = tensor.detach().clone()
+        if type(tensor) is type(clone):
+            return clone
+        clone = clone.as_subclass(type(tensor))
+    clone.__dict__.update(copy.deepcopy(tensor.__dict__, memo))
+    return clone
 
 
 def _uncopyable(model: nn.Module, memo: dict[int, Any], error: Exception) -> CompatError:

@@ -135,6 +135,7 @@ def _run_export(job: ExportJob, log: CaptureLog, errors: CaughtErrors) -> Captur
     specs = {n: dict.fromkeys(axes, Dim.DYNAMIC) or None for n, axes in zip(names, job.inputs.axes, strict=True)}
     shapes = specs if any(specs.values()) else None
     subject = _with_parameters(job.subject, names)
+    subject.wrap(internals.plain_tensors)
     subject.wrap(lambda: log)
     subject.wrap(LongSizes)
     subject.wrap(IndexLists)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch_onnx_compat.backends.custom_operators import run_functions
-from torch_onnx_compat.backends.internals import rnn_decompositions, symbolic
+from torch_onnx_compat.backends.internals import plain_tensors, rnn_decompositions, symbolic
 from torch_onnx_compat.backends.internals.number_kinds import told_as_numbers
 from torch_onnx_compat.backends.internals.number_watchers import watch_numbers
 from torch_onnx_compat.backends.internals.numbers import complete_numbers
@@ -118,6 +118,7 @@ def _observed(
     scopes = (
         quiet_logs(),
         rnn_decompositions(True),
+        plain_tensors(),
         told_as_numbers(prepared.python_modules),
         errors,
         watch_numbers(symbols, log.read),
