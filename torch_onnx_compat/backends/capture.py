@@ -28,6 +28,7 @@ from torch_onnx_compat.backends.long_sizes import LongSizes
 from torch_onnx_compat.backends.new_tensors import NewTensors
 from torch_onnx_compat.backends.promotion import Promotion
 from torch_onnx_compat.backends.scalar_tensors import ScalarTensors
+from torch_onnx_compat.backends.subclasses import plain_tensors
 from torch_onnx_compat.backends.trace_numbers import note_kind
 from torch_onnx_compat.caller.undo import undo_capture
 from torch_onnx_compat.errors import CompatError
@@ -135,7 +136,7 @@ def _run_export(job: ExportJob, log: CaptureLog, errors: CaughtErrors) -> Captur
     specs = {n: dict.fromkeys(axes, Dim.DYNAMIC) or None for n, axes in zip(names, job.inputs.axes, strict=True)}
     shapes = specs if any(specs.values()) else None
     subject = _with_parameters(job.subject, names)
-    subject.wrap(internals.plain_tensors)
+    subject.wrap(plain_tensors)
     subject.wrap(lambda: log)
     subject.wrap(LongSizes)
     subject.wrap(IndexLists)

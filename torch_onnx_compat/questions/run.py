@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch_onnx_compat.backends.custom_operators import run_functions
-from torch_onnx_compat.backends.internals import plain_tensors, rnn_decompositions, symbolic
+from torch_onnx_compat.backends.internals import rnn_decompositions, symbolic
 from torch_onnx_compat.backends.internals.number_kinds import told_as_numbers
 from torch_onnx_compat.backends.internals.number_watchers import watch_numbers
 from torch_onnx_compat.backends.internals.numbers import complete_numbers
 from torch_onnx_compat.backends.internals.quotients import quick_quotients
 from torch_onnx_compat.backends.quiet import quiet_logs
+from torch_onnx_compat.backends.subclasses import plain_tensors
 from torch_onnx_compat.handlers import CaughtErrors
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Observation, Subject

@@ -27,7 +27,6 @@ from torch_onnx_compat.backends.internals.schemas import is_kept_by_torch, names
 from torch_onnx_compat.backends.internals.scripting import forget_sizes, script_if, script_loop
 from torch_onnx_compat.backends.internals.sequences import pad_sequence
 from torch_onnx_compat.backends.internals.size_oblivious import size_oblivious
-from torch_onnx_compat.backends.internals.subclasses import plain_tensors
 from torch_onnx_compat.backends.internals.torchscript import (
     add_tensor_method,
     built_in_symbolic,
@@ -82,7 +81,6 @@ __all__ = [
     "pad_sequence",
     "parameters_of",
     "places_of_numbers",
-    "plain_tensors",
     "pythons_own",
     "record_node",
     "references_to",
