@@ -183,6 +183,26 @@ def _longer(grown: AppendLog, parts: Sequence[tuple[bool, Any]]) -> Any:
     return made + sides[1] if sides[1] else made
 
 
+def repeated(items: Sequence[Any], count: Any) -> Rows:
+    """``items * count``: the tensors or numbers, stacked, so many times.
+
+    Raises:
+        RefusedDecision: They are no tensors of one shape, and no list of numbers.
+    """
+    known = as_fixed_items(items)
+    if known is None or (isinstance(items, tuple) and not isinstance(items[0], Tensor)):
+        raise refusal(
+            "a list is repeated a number of times that depends on the inputs; only one of tensors of one shape, or of "
+            "numbers, can be. Use repeat or expand of a tensor instead."
+        )
+    times = count if is_scannable(count) else at_least(count, 0)
+    if len(items) == 1:
+        item = as_tensor(items[0])
+        return Rows([Part(item.unsqueeze(0).expand(times, *item.shape), is_several=True)])
+    stacked = known.at(torch.arange(len(items)))
+    return Rows([Part(stacked.unsqueeze(0).expand(times, *stacked.shape).flatten(0, 1), is_several=True)])
+
+
 def _as_list(session: Session, items: Any) -> Rows | None:
     """An iterable as a list; None if its length cannot vary, or it is no iterable."""
     if isinstance(items, Rows):
