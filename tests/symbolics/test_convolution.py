@@ -152,6 +152,20 @@ EXAMPLES = [
     ),
     Example("conv_by_group", convolve, (X, KERNELS), dynamic=BY_GROUP),
     Example(
+        "conv_of_varying_steps",
+        lambda x: (
+            F.conv2d(x, WEIGHT, stride=(x.shape[2] // 4 + 1, 2), groups=2),
+            F.conv2d(x, WEIGHT, torch.ones(6), padding=(x.shape[2] // 2, 1), groups=2),
+            F.conv2d(x, WEIGHT, None, x.shape[3] // 3 + 1, 2, (x.shape[2] // 5 + 1, 1), 2),
+            F.conv2d(x, WEIGHT, padding="same", groups=2, dilation=x.shape[2] // 3 + 1),
+            F.conv1d(x[0, :, 0], WEIGHT[..., 0, :], padding=x.shape[3], dilation=x.shape[3] // 4 + 1, groups=2),
+            F.conv3d(x[:, None], WEIGHT[:, :1, None], padding=(0, x.shape[2] // 2, 1)),
+        ),
+        (SAME,),
+        dynamic={"x": IMAGES},
+        leaves=lambda x: F.conv2d(x, WEIGHT, stride=2, padding=1, groups=2),
+    ),
+    Example(
         "conv_same_to_pad",
         lambda x: (
             F.conv2d(x, WEIGHT, padding="same", groups=2, dilation=2),
