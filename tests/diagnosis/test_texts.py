@@ -154,6 +154,7 @@ REPORTED = [
     ),
     ("Message onnx.ModelProto exceeds maximum protobuf size of 2GB: 3421772840", "proto_too_large"),
     ("received an input of unsupported type: DynamicCache", "input_type"),
+    ("Unsupported attribute type: '<class 'list'>'", "attribute_of_a_size"),
     ("OpenCV(4.5.1) error: (-215:Assertion failed) Slice layer only supports steps = 1", "opencv_slice_step"),
     ("Unsupported slice axes !", "ncnn_axes"),
     ("Gather not supported yet!", "ncnn_axes"),

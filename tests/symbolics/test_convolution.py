@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch_onnx_compat.symbolics.convolution import convolve_by_group, convolve_same, convolve_transposed_by_group
 
+from torch_onnx_compat import export_compat
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import Example, assert_same_outputs
 
@@ -296,3 +297,12 @@ def test_one_axis_of_the_size_may_be_fixed():
 def test_circular_padding_takes_no_condition(exporter):
     result = assert_same_outputs(pad_crops, CROPPED, exporter, dynamic="batch")
     assert not {"If", "Loop", "NonZero"} & set(result.nodes)
+
+
+def test_a_stride_of_a_transpose_that_varies_is_refused_in_words():
+    def enlarge(x):
+        return F.conv_transpose2d(x, WEIGHT, stride=x.shape[2] // 5 + 1, groups=2)
+
+    with pytest.raises(CompatError, match="have to be constants in ONNX; here a size decides them") as error:
+        export_compat(enlarge, torch.randn(2, 6, 9, 7), dynamic={"x": {2: "height"}}, exporter="dynamo")
+    assert "container" not in str(error.value)
