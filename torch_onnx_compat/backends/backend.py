@@ -50,6 +50,12 @@ class FrozenNumber(ExportFailed):
         self.inputs = inputs
 
 
+class ScriptedModel(ExportFailed):
+    """A model that is scripted, or has a part that is, of which only TorchScript's exporter writes the graph."""
+
+    names_remedy = True
+
+
 class FixedAxis(ExportFailed):
     """A capture has one size only of an axis that was declared dynamic.
 

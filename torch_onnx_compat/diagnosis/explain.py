@@ -12,7 +12,7 @@ from typing import Any
 from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.catalogue.entry import Symbolic
 from torch_onnx_compat.diagnosis.match import Message, messages, positions, score, words
-from torch_onnx_compat.errors import CompatError, InvalidFile, causes
+from torch_onnx_compat.errors import CompatError, causes
 from torch_onnx_compat.places import is_user_file, plain, short
 from torch_onnx_compat.plan import ADMITS, Plan
 
@@ -123,7 +123,7 @@ def with_hint(error: CompatError, *reasons: CompatError) -> CompatError:
         error: The error that the caller will see.
         *reasons: The errors that it sums up; itself by default. One that names the remedy itself gets no other.
     """
-    open_ones = [reason for reason in reasons or (error,) if not isinstance(reason, InvalidFile)]
+    open_ones = [reason for reason in reasons or (error,) if not reason.names_remedy]
     hints = dict.fromkeys(hint(*_chain(reason)) for reason in open_ones)
     is_withheld = any(ADMITS in str(reason) for reason in reasons or (error,))
     if is_withheld or len(reasons) > 1:  # every exporter was tried
