@@ -92,7 +92,7 @@ def stft_to_conv(
         decline("the signal must be real, got a complex one")
     if align_to_window is not None:
         decline(f"align_to_window must be None, got {align_to_window}")
-    check_length(n_fft)
+    n_fft = check_length(n_fft)
     x = signal(input)
     signals = x.unsqueeze(1) if x.dim() == 2 else x.unsqueeze(0).unsqueeze(0)
     if center:
@@ -108,7 +108,8 @@ def stft_to_conv(
         outputs = n_fft // 2 + 1 if half else n_fft
         filters = constant(stft_filters(n_fft, outputs, 1 / math.sqrt(n_fft) if normalized else 1.0), x)
         if window is not None or win_length not in (None, n_fft):
-            filters = filters * frame_window(window, n_fft, win_length, x)
+            # The shape says how long a window is that is computed.
+            filters = (filters * frame_window(window, n_fft, win_length, x)).reshape(2 * outputs, 1, n_fft)
         joint = torch.nn.functional.conv1d(signals, filters, stride=hop)
         joint = joint.squeeze(0) if x.dim() == 1 else joint
         found = Pair(joint.narrow(-2, 0, outputs), joint.narrow(-2, outputs, outputs))
@@ -135,7 +136,7 @@ def istft_to_conv(
     if return_complex:
         decline("return_complex must be False, got True")
     z = as_pair(input)
-    check_length(n_fft)
+    n_fft = check_length(n_fft)
     hop = n_fft // 4 if hop_length is None else hop_length
     factors = frame_window(window, n_fft, win_length, z.real)
     add = _add_transformed if n_fft > DIRECT else _add_by_convolution

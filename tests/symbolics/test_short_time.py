@@ -204,3 +204,14 @@ def test_window_of_a_length_that_varies(name, periodic, exporter):
         torch.testing.assert_close(
             torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), model(x), rtol=1e-4, atol=1e-5
         )
+
+
+def test_a_transform_as_long_as_an_axis_is_a_decision():
+    """The entry failed on a length that is a tensor of the trace."""
+
+    def spectrum(x):
+        length = x.shape[1]
+        return torch.stft(x, length, 1, window=torch.ones(length), center=False, return_complex=True).abs()
+
+    with pytest.raises(CompatError, match=r"freeze a Python decision.*int\(\) of a size"):
+        export_compat(spectrum, torch.randn(2, 12), dynamic=DYNAMIC, exporter="torchscript")

@@ -21,7 +21,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_KEYS = {"tool", "texts", "cause", "action", "entries", "sources"}
+_KEYS = {"tool", "texts", "cause", "action", "entries", "sources", "instead_of"}
 _LONGEST = 200_000
 """Characters of a text that are read, from its end: a traceback names the error last."""
 
@@ -90,7 +90,8 @@ def explain(text: str) -> list[Diagnosis]:
         if share > found.get(message.name, (0.0,))[0]:
             found[message.name] = share, message
     # Of several messages in the text, the one of the largest weight is the most specific.
-    ranked = sorted(found.values(), key=lambda f: (f[1].name in _WRAPPERS, -f[0] * f[1].total))
+    general = {_patterns()[name].get("instead_of") for name in found} | _WRAPPERS
+    ranked = sorted(found.values(), key=lambda f: (f[1].name in general, -f[0] * f[1].total))
     seen: list[Message] = []
     chosen = []
     for share, message in ranked:
