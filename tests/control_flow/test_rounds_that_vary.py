@@ -341,6 +341,19 @@ def test_a_list_that_is_filled_now_and_then_is_refused(exporter, tmp_path):
         )
 
 
+def repeated_along_an_axis(x):
+    return torch.cat([x.mean(1, keepdim=True)] * x.shape[1], 1)
+
+
+def test_a_repeated_tensor_of_varying_shape(exporter):
+    axes = {"x": {0: "batch", 1: "length"}}
+    result = export_compat(repeated_along_an_axis, torch.randn(3, 5, 4), dynamic=axes, exporter=exporter)
+    for shape in ((1, 2, 4), (2, 1, 4), (4, 7, 4)):
+        x = torch.randn(shape)
+        (found,) = result.session().run(None, {"x": x.numpy()})
+        torch.testing.assert_close(torch.from_numpy(found), repeated_along_an_axis(x))
+
+
 def repeated_lists(x):
     return torch.tensor([[1.0, 2.0]] * len(x))
 

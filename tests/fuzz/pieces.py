@@ -34,7 +34,7 @@ def _draw_cut(dice: random.Random, tensor: str, axis: int) -> str:
     forms = (f"{tensor}.split({number}, {axis})", f"torch.split({tensor}, {number}, dim={axis})")
     chunks = (f"{tensor}.chunk({min(number, 5)}, dim={axis})", f"torch.chunk({tensor}, {min(number, 5)}, {axis})")
     mean = f"{tensor}.mean({axis}, keepdim=True)"
-    repeats = (f"[{mean}] * {tensor}.shape[{axis}]", f"({mean}, {mean} * 2) * {tensor}.shape[{axis}]")
+    repeats = (f"([{mean}] * {tensor}.shape[{axis}])", f"(({mean}, {mean} * 2) * {tensor}.shape[{axis}])")
     return dice.choice((*forms, *forms, *chunks, *repeats))
 
 

@@ -189,14 +189,15 @@ def repeated(items: Sequence[Any], count: Any) -> Rows:
     Raises:
         RefusedDecision: They are no tensors of one shape, and no list of numbers.
     """
-    known = as_fixed_items(items)
-    if known is None or (isinstance(items, tuple) and not isinstance(items[0], Tensor)):
+    is_one = len(items) == 1 and (isinstance(items[0], Tensor) or type(items[0]) in (int, float))
+    known = None if is_one else as_fixed_items(items)
+    if (known is None and not is_one) or (isinstance(items, tuple) and not isinstance(items[0], Tensor)):
         raise refusal(
             "a list is repeated a number of times that depends on the inputs; only one of tensors of one shape, or of "
             "numbers, can be. Use repeat or expand of a tensor instead."
         )
     times = count if is_scannable(count) else at_least(count, 0)
-    if len(items) == 1:
+    if known is None:  # shapes are not compared: they may vary
         item = as_tensor(items[0])
         return Rows([Part(item.unsqueeze(0).expand(times, *item.shape), is_several=True)])
     stacked = known.at(torch.arange(len(items)))
