@@ -342,7 +342,8 @@ def test_a_list_that_is_filled_now_and_then_is_refused(exporter, tmp_path):
 
 
 def repeated_along_an_axis(x):
-    return torch.cat([x.mean(1, keepdim=True)] * x.shape[1], 1)
+    mean = x.mean(1, keepdim=True)
+    return torch.cat([mean] * x.shape[1], 1) + torch.cat((mean, x[:, :1]) * x.shape[1], 1)[:, 1:2]
 
 
 def test_a_repeated_tensor_of_varying_shape(exporter):

@@ -227,7 +227,8 @@ def as_fixed_items(value: Any) -> CountedItems | None:
 
 
 def _are_alike(items: list[Any]) -> bool:
-    return all(isinstance(i, Tensor) and i.shape == items[0].shape and i.dtype == items[0].dtype for i in items)
+    with without_tracing():  # shapes that are no longer the same at other sizes are no tensor in the file either
+        return all(isinstance(i, Tensor) and i.shape == items[0].shape and i.dtype == items[0].dtype for i in items)
 
 
 # Stand-ins for the functions that make iterables
