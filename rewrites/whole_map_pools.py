@@ -66,10 +66,11 @@ def _pool(
 ) -> Tensor:
     """What torch's `pool` gives for these arguments; `reduce` takes the mean or maximum over axes."""
     kernel, padding = _each(kernel_size, axes), _each(padding, axes)
+    options = dict(zip(_OPTIONS[reduce], rest, strict=False)) | options
     stride = kernel if stride is None or (isinstance(stride, (tuple, list)) and not stride) else _each(stride, axes)
     whole = [axis for axis in range(axes) if varies(kernel[axis])]
-    is_other = options.get("divisor_override") is not None or options.get("return_indices") or rest or not whole
-    if is_other or any(padding[i] or not is_size_of(kernel[i], input, i - axes) for i in whole):
+    is_other = options.get("divisor_override") is not None or options.get("return_indices")
+    if is_other or not whole or any(padding[i] or not is_size_of(kernel[i], input, i - axes) for i in whole):
         return NotImplemented
     pooled = reduce(input, [axis - axes for axis in whole], keepdim=True)
     if len(whole) == axes:
@@ -77,6 +78,13 @@ def _pool(
     windows = [1 if axis in whole else kernel[axis] for axis in range(axes)]
     steps = [1 if axis in whole else stride[axis] for axis in range(axes)]
     return pool(pooled, windows, steps, padding, **options)
+
+
+_OPTIONS: dict[Callable[..., Tensor], tuple[str, ...]] = {
+    torch.mean: ("ceil_mode", "count_include_pad", "divisor_override"),
+    torch.amax: ("dilation", "ceil_mode", "return_indices"),
+}
+"""The parameters behind the padding, in torch's order."""
 
 
 def _each(value: Any, axes: int) -> Sequence[Any]:

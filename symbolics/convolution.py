@@ -225,6 +225,62 @@ def _with_size(weight: Tensor, input: Tensor) -> Tensor | None:
     return weight.reshape([-1 if size is None else size for size in sizes])
 
 
+# Strides, padding and dilation that a size decides, where ONNX has attributes
+
+
+@decomposition(CONVOLUTIONS, **ON_BOTH)
+def conv_of_varying_steps(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    stride: Any = 1,
+    padding: Any = 0,
+    dilation: Any = 1,
+    groups: int = 1,
+) -> Tensor:
+    """Convolves with a stride, a padding or a dilation that varies with a size; arguments as for torch.conv2d.
+
+    Declines: a dilation that varies, of a kernel whose size or number of channels varies.
+
+    Math:   a stride leaves out places of the one of stride 1. With a dilation the cell i of a kernel meets the image
+            moved by i times the dilation; the images so moved become channels.
+    """
+    axes = weight.dim() - 2
+    steps, gaps = _each(stride, axes), _each(dilation, axes)
+    if not any(map(varies, (*steps, *gaps, *([] if isinstance(padding, str) else _each(padding, axes))))):
+        return NotImplemented
+    is_dilated = any(map(varies, gaps))
+    kernel = _fixed_sizes(weight, 1, "the weight's sizes but the first")[1:] if is_dilated else weight.shape[2:]
+    zeros = _zeros_around(padding, kernel, gaps)
+    x = functional.pad(input, [number for pair in reversed(zeros) for number in pair])
+    for axis, gap in enumerate(gaps):
+        if varies(gap):
+            x, weight = _move_to_channels(x, weight, axis, gap)
+            gaps[axis] = 1
+    fixed = [1 if varies(step) else step for step in steps]
+    made: Tensor = CONVOLUTIONS[axes - 1](x, weight, bias, fixed, 0, gaps, groups)
+    kept: tuple[Any, ...] = (..., *[slice(None, None, step if varies(step) else None) for step in steps])
+    return made[kept]
+
+
+def _zeros_around(padding: Any, kernel: Sequence[Any], gaps: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """How many zeros go before and behind each axis."""
+    if padding != "same":
+        return [(zeros, zeros) for zeros in _each(0 if padding == "valid" else padding, len(kernel))]
+    totals = [gap * (size - 1) for gap, size in zip(gaps, kernel, strict=True)]
+    return [(total // 2, total - total // 2) for total in totals]
+
+
+def _move_to_channels(x: Tensor, weight: Tensor, axis: int, gap: Any) -> tuple[Tensor, Tensor]:
+    """An image and a kernel in which the cells of the kernel on an axis are channels, and one is left there."""
+    channels, cells = x.dim() - weight.dim() + 1, weight.shape[axis + 2]
+    place = channels + 1 + axis
+    length = x.shape[place] - (cells - 1) * gap
+    moved = torch.stack([x.narrow(place, cell * gap, length) for cell in range(cells)], channels + 1)
+    kernel = weight.movedim(axis + 2, 2).flatten(1, 2).unsqueeze(axis + 2)
+    return moved.flatten(channels, channels + 1), kernel
+
+
 # Padding
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from torch_onnx_compat import Exactness, decline, decomposition
+from torch_onnx_compat.functional.arithmetic import varies
 from torch_onnx_compat.tracing import constant, static_size
 
 # Numbers
@@ -27,8 +28,8 @@ def bincount(x: Tensor, weights: Tensor | None, least: int) -> Tensor:
 
 @decomposition(torch.bincount, needed_on=("dynamo",), exactness=Exactness.ROUNDING)
 def bincount_of_weights(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """Sums the weights of each number; stock dynamo's translation takes no weights."""
-    if weights is None:
+    """Sums the weights of each number; stock dynamo's translation takes no weights, and no length that varies."""
+    if weights is None and not varies(minlength):
         return NotImplemented
     return bincount(input, weights, minlength)
 

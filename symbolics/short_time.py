@@ -114,7 +114,8 @@ def stft_to_conv(
         outputs = n_fft // 2 + 1 if half else n_fft
         filters = constant(stft_filters(n_fft, outputs, 1 / math.sqrt(n_fft) if normalized else 1.0), x)
         if window is not None or win_length not in (None, n_fft):
-            filters = filters * frame_window(window, n_fft, win_length, x)
+            # The shape says how long a window is that is computed.
+            filters = (filters * frame_window(window, n_fft, win_length, x)).reshape(2 * outputs, 1, n_fft)
         joint = torch.nn.functional.conv1d(signals, filters, stride=hop)
         joint = joint.squeeze(0) if x.dim() == 1 else joint
         found = Pair(joint.narrow(-2, 0, outputs), joint.narrow(-2, outputs, outputs))

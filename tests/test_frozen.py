@@ -33,9 +33,9 @@ ORDERS = {
     "torch.arange": ["arange_from_zero", "arange_of_fractions"],
     "torch.bincount": ["bincount_of_weights", "bincount_to_sum"],
     "torch.chunk": ["chunk_of_quantized", "chunk_of_few_cells"],
-    "torch.conv1d": ["conv_by_group", "conv_of_computed_kernel", "conv_same_to_pad"],
-    "torch.conv2d": ["conv_by_group", "conv_of_computed_kernel", "conv_same_to_pad"],
-    "torch.conv3d": ["conv_by_group", "conv_of_computed_kernel", "conv_same_to_pad"],
+    "torch.conv1d": ["conv_by_group", "conv_of_computed_kernel", "conv_of_varying_steps", "conv_same_to_pad"],
+    "torch.conv2d": ["conv_by_group", "conv_of_computed_kernel", "conv_of_varying_steps", "conv_same_to_pad"],
+    "torch.conv3d": ["conv_by_group", "conv_of_computed_kernel", "conv_of_varying_steps", "conv_same_to_pad"],
     "torch.conv_transpose1d": [
         "conv_transpose_by_group",
         "conv_transpose_of_computed_kernel",

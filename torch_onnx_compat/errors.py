@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 class CompatError(Exception):
     """Base of every error this package raises on purpose."""
 
+    names_remedy = False
+    """Whether the message says what to do, so that none of the known causes is added to it."""
+
 
 class ArgumentError(CompatError):
     """An argument is wrong, or what it names cannot be read; the model has no part in it."""
@@ -61,6 +64,8 @@ class InvalidFile(VerificationError):
     Attributes:
         least_opset: The first opset that has it.
     """
+
+    names_remedy = True
 
     def __init__(self, message: str, least_opset: int) -> None:
         super().__init__(message)

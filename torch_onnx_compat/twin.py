@@ -29,6 +29,7 @@ from torch_onnx_compat.caller.rebind import rebind_functions
 from torch_onnx_compat.caller.undo import Outside, assign, changes_its_weight, memory_of
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.garbage import pause_collection
+from torch_onnx_compat.tracing import below_function_modes
 
 _WRAPPERS = {
     "DataParallel": "module",
@@ -211,11 +212,19 @@ class _CopyTensors(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is Tensor.__deepcopy__:
-            tensor, memo = args
-            copied = memo[id(tensor)] = tensor.detach().clone()
-            vars(copied).update(copy.deepcopy(vars(tensor), memo))
-            return copied
+            return _clone(*args)
         return func(*args, **(kwargs or {}))
+
+
+def _clone(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A tensor of the same class, which the class's own ``__torch_function__`` has no part in."""
+    with below_function_modes():
+        clone = tensor.detach().clone()
+        if type(tensor) is not type(clone):
+            clone = clone.as_subclass(type(tensor))
+    memo[id(tensor)] = clone  # its attributes may lead back to it
+    vars(clone).update(copy.deepcopy(vars(tensor), memo))
+    return clone
 
 
 def _uncopyable(model: nn.Module, memo: dict[int, Any], error: Exception) -> CompatError:

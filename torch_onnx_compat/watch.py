@@ -122,8 +122,13 @@ def _handler_of(kinds: tuple[type, ...]) -> Callable[..., Any] | None:
     Args:
         kinds: The classes among a call's arguments that torch names, the one that handles the call first.
     """
-    own = (k for k in kinds if issubclass(k, Tensor) and (k.__module__.partition(".")[0] not in _TORCHS or _handles(k)))
+    own = (kind for kind in kinds if is_of_model(kind) or (issubclass(kind, Tensor) and _handles(kind)))
     return getattr(next(own, None), "__torch_function__", None)
+
+
+def is_of_model(kind: type) -> bool:
+    """Whether a class of tensors is a model's or a library's own, and none of torch's."""
+    return issubclass(kind, Tensor) and kind.__module__.partition(".")[0] not in _TORCHS
 
 
 def _handles(kind: type) -> bool:

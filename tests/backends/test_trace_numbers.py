@@ -5,7 +5,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from torch_onnx_compat import export_compat
+from torch_onnx_compat import CompatError, export_compat
 
 
 class _Doubled(nn.Module):
@@ -86,3 +86,33 @@ def test_a_size_is_a_number_in_a_trace(model: nn.Module, shape: tuple[int, ...])
 def test_tensors_lose_the_methods_of_numbers_again() -> None:
     export_compat(_PowerOfTwo(), torch.rand(2, 7), exporter="torchscript")
     assert not any(hasattr(Tensor, name) for name in ("is_integer", "bit_length", "__round__"))
+
+
+def _over_the_size(x: Tensor) -> Tensor:
+    return x / x.shape[0] + x.sum(0) * (1 / x.shape[0])
+
+
+def _times_the_size(x: Tensor) -> Tensor:
+    return x.cumsum(0) * x.shape[0] - x.shape[1]
+
+
+@pytest.mark.parametrize("function", [_over_the_size, _times_the_size])
+def test_sizes_beside_bfloat16(function):
+    """torch's exporter casts the size to the type of number 15, which is complex128 in ONNX."""
+    x = torch.randn(3, 4, dtype=torch.bfloat16)
+    result = export_compat(function, x, dynamic="batch", exporter="torchscript")
+    assert result.table
+    casts = [node.attribute[0].i for node in result.model_proto.graph.node if node.op_type == "Cast"]
+    assert casts
+    assert 15 not in casts
+
+
+def _jacobian(x: Tensor) -> Tensor:
+    return torch.func.jacfwd(torch.sin)(x)
+
+
+def test_a_number_that_a_symbolic_has_to_know_is_named():
+    """torch.func.jacfwd computes which diagonal it takes."""
+    with pytest.raises(CompatError, match="offset must be known, and is computed in the model") as error:
+        export_compat(_jacobian, torch.randn(5), exporter="torchscript", dynamic={"x": {0: "length"}})
+    assert "_C.Value" not in str(error.value)

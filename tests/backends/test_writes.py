@@ -49,6 +49,28 @@ def pieces(y):
     b[:, 0] = a[:, 1]
 
 
+def pieces_of_other_lengths(y):
+    a, b = y.split(3, 1)
+    a.add_(1.0)
+    b.mul_(a[:, :1])
+    c, d = torch.split(y, [1, 3], dim=-1)
+    d.sub_(c)
+    c.add_(b.sum())
+
+
+def columns(y):
+    a, b = y.unbind(-1)[:2]
+    a.mul_(2.0)
+    b.sub_(1.0)
+    for column in y.mT.unbind(1):
+        column.div_(column.abs().max() + 1)
+
+
+def named(y):
+    torch.transpose(input=y, dim0=1, dim1=2)[:, 0].mul_(2.0)
+    torch.unbind(dim=1, input=y)[1].add_(1.0)
+
+
 def copied(y):
     y[:, :2].copy_(y[:, 1:3] * 2)
 
@@ -73,6 +95,9 @@ WRITES = [
     owner_after_view,
     in_place_of_a_part,
     pieces,
+    pieces_of_other_lengths,
+    columns,
+    named,
 ]
 
 

@@ -295,7 +295,28 @@ def filled_with_numbers(x):
     return x * out[-1]
 
 
-LISTS = [backwards, both_ways, filled_in_both_branches, filled_with_numbers, put_in_front, put_behind]
+def repeated_by_a_size(x):
+    one, two = x.mean(0), x[0]
+    ones, both = [one] * len(x), x.shape[0] * [one, two]
+    last = two * 0
+    for number, item in enumerate(both):
+        last = last * 0.5 + item * number
+    return torch.stack(ones) + x, torch.cat((one[None],) * x.size(0)), torch.vstack(both), last, both[-1] - ones[0]
+
+
+def repeated_by_a_value(x):
+    rows = [x.mean(0)] * int((x[:, 0] > 0).sum())
+    rows.append(x[0])
+    return torch.stack(rows), x * len(rows)
+
+
+def numbers_repeated_by_a_size(x):
+    zeros, pattern = [0] * len(x), [1.5, 2.0] * len(x)
+    return torch.tensor(zeros).cumsum(0) + 1, torch.tensor(pattern), x * pattern[1] + len(zeros)
+
+
+LISTS = [repeated_by_a_size, repeated_by_a_value, numbers_repeated_by_a_size]
+LISTS += [backwards, both_ways, filled_in_both_branches, filled_with_numbers, put_in_front, put_behind]
 LISTS += [unpacked_behind, unpacked_in_front]
 
 
@@ -318,6 +339,29 @@ def test_a_list_that_is_filled_now_and_then_is_refused(exporter, tmp_path):
         export_compat(
             filled_now_and_then, torch.randn(3, 4), tmp_path / "model.onnx", dynamic="batch", exporter=exporter
         )
+
+
+def repeated_along_an_axis(x):
+    mean = x.mean(1, keepdim=True)
+    return torch.cat([mean] * x.shape[1], 1) + torch.cat((mean, x[:, :1]) * x.shape[1], 1)[:, 1:2]
+
+
+def test_a_repeated_tensor_of_varying_shape(exporter):
+    axes = {"x": {0: "batch", 1: "length"}}
+    result = export_compat(repeated_along_an_axis, torch.randn(3, 5, 4), dynamic=axes, exporter=exporter)
+    for shape in ((1, 2, 4), (2, 1, 4), (4, 7, 4)):
+        x = torch.randn(shape)
+        (found,) = result.session().run(None, {"x": x.numpy()})
+        torch.testing.assert_close(torch.from_numpy(found), repeated_along_an_axis(x))
+
+
+def repeated_lists(x):
+    return torch.tensor([[1.0, 2.0]] * len(x))
+
+
+def test_a_repeated_list_of_lists_is_refused(exporter, tmp_path):
+    with pytest.raises(CompatError, match="a list is repeated a number of times that depends on the inputs"):
+        export_compat(repeated_lists, torch.randn(3, 4), tmp_path / "model.onnx", dynamic="batch", exporter=exporter)
 
 
 def longer_at_both_ends(x):

@@ -40,6 +40,26 @@ class Unwraps(torch.Tensor):
         return result - 1 if is_large else result
 
 
+class Bare(torch.Tensor):
+    pass
+
+
+class Scales(torch.Tensor):
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **(kwargs or {})) * 3
+
+
+class AddsConstant(torch.nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.constant = torch.arange(4.0).as_subclass(kind)
+
+    def forward(self, x):
+        return x + self.constant, self.constant.mean() * x.as_subclass(Bare)
+
+
 def reads_a_size(x):
     return x * 2 if x.as_subclass(Tagged).shape[1] == 57 else x
 
@@ -94,3 +114,16 @@ def test_what_is_asked_of_a_subclass(function, tmp_path):
 def test_what_a_handler_decides_in_every_call_is_refused(tmp_path):
     with pytest.raises(CompatError, match="test_tensor_subclasses"):
         export(adds(Unwraps), tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("kind", [Bare, Scales])
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+def test_a_constant_of_a_subclass(kind, exporter):
+    model = AddsConstant(kind)
+    result = export_compat(model, (torch.randn(3, 4),), dynamic="batch", exporter=exporter)
+    assert "as_subclass" not in vars(torch.Tensor)
+    assert not any("without numbers" in note for note in result.notes)
+    for batch in (1, 2, 5):
+        x = torch.randn(batch, 4)
+        for found, wanted in zip(result.session().run(None, {"x": x.numpy()}), model(x), strict=True):
+            torch.testing.assert_close(torch.from_numpy(found), wanted.as_subclass(torch.Tensor))

@@ -154,6 +154,13 @@ REPORTED = [
     ),
     ("Message onnx.ModelProto exceeds maximum protobuf size of 2GB: 3421772840", "proto_too_large"),
     ("received an input of unsupported type: DynamicCache", "input_type"),
+    ("Unsupported attribute type: '<class 'list'>'", "attribute_of_a_size"),
+    ("ValueError: training mode is expected to be boolean", "training_mode_of_a_size"),
+    (
+        "No ONNX function found for <OpOverload(op='aten.view', overload='dtype')>. Failure message: No decompositions "
+        "registered for the real-valued input",
+        "view_of_bits",
+    ),
     ("OpenCV(4.5.1) error: (-215:Assertion failed) Slice layer only supports steps = 1", "opencv_slice_step"),
     ("Unsupported slice axes !", "ncnn_axes"),
     ("Gather not supported yet!", "ncnn_axes"),

@@ -1,4 +1,4 @@
-"""Random uses of the pieces of an axis, whose count a size decides: split, chunk, and the rows of a tensor."""
+"""Random uses of as many pieces as a size says: of split and chunk, the rows of a tensor, and repeated lists."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ def _draw_cut(dice: random.Random, tensor: str, axis: int) -> str:
     number = dice.choice((1, 2, 3, 4, 5, 100))
     forms = (f"{tensor}.split({number}, {axis})", f"torch.split({tensor}, {number}, dim={axis})")
     chunks = (f"{tensor}.chunk({min(number, 5)}, dim={axis})", f"torch.chunk({tensor}, {min(number, 5)}, {axis})")
-    return dice.choice((*forms, *forms, *chunks))
+    mean = f"{tensor}.mean({axis}, keepdim=True)"
+    repeats = (f"([{mean}] * {tensor}.shape[{axis}])", f"(({mean}, {mean} * 2) * {tensor}.shape[{axis}])")
+    return dice.choice((*forms, *forms, *chunks, *repeats))
 
 
 def _joined(dice: random.Random, cut: str, tensor: str, axis: int, name: str) -> Use:

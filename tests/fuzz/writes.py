@@ -109,6 +109,17 @@ def _double(one: Tensor, other: Tensor) -> None:
     one *= 2
 
 
+def _write_to_columns(one: Tensor, other: Tensor) -> None:
+    for column in one.unbind(-1)[:2]:
+        column.mul_(2)
+
+
+def _write_to_pieces(one: Tensor, other: Tensor) -> None:
+    pieces = one.split(2, -1)
+    pieces[0].add_(1)
+    pieces[-1].mul_(pieces[0].mean())
+
+
 _WRITES: list[Callable[[Tensor, Tensor], object]] = [
     lambda one, other: one.relu_(),
     lambda one, other: one.fill_(2.0),
@@ -122,6 +133,8 @@ _WRITES: list[Callable[[Tensor, Tensor], object]] = [
     _set_part,
     _set_first,
     _add_to_part,
+    _write_to_columns,
+    _write_to_pieces,
     lambda one, other: one.add_(other),
     lambda one, other: one.copy_(other),
     lambda one, other: one.lerp_(other, 0.25),

@@ -79,6 +79,26 @@ def test_at_many_sizes(kind, exporter):
         torch.testing.assert_close(torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), model(x).detach())
 
 
+@pytest.mark.parametrize("kind", ["AvgPool", "MaxPool"])
+@pytest.mark.parametrize("axes", [2, 3])
+def test_modules_that_are_made_of_the_sizes(kind, axes, exporter):
+    """nn.AvgPool2d gives its options in their order."""
+    module = getattr(nn, f"{kind}{axes}d")
+
+    class Global(nn.Module):
+        def forward(self, x):
+            rest = [2] * (axes - 1)
+            return module(x.size()[2:])(x), module((x.size(2), *rest), [1, *rest], [0, *[1] * (axes - 1)])(x)
+
+    sizes = {"x": SIZES[axes]}
+    result = export_compat(Global().eval(), MAPS[axes], dynamic=sizes, exporter=exporter)
+    session = onnxruntime.InferenceSession(result.model_bytes)
+    for more in (-3, 0, 4):
+        x = torch.randn(*MAPS[axes].shape[:2], *(size + more for size in MAPS[axes].shape[2:]))
+        for found, wanted in zip(session.run(None, {"x": x.numpy()}), Global()(x), strict=True):
+            torch.testing.assert_close(torch.from_numpy(found), wanted)
+
+
 def test_a_window_of_another_tensors_size_is_no_whole_map(exporter):
     """It is a window of a size that the file would have to compute."""
 

@@ -8,6 +8,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch_onnx_compat.symbolics.convolution import convolve_by_group, convolve_same, convolve_transposed_by_group
 
+from torch_onnx_compat import export_compat
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.testing import Example, assert_same_outputs
 
@@ -152,6 +153,20 @@ EXAMPLES = [
     ),
     Example("conv_by_group", convolve, (X, KERNELS), dynamic=BY_GROUP),
     Example(
+        "conv_of_varying_steps",
+        lambda x: (
+            F.conv2d(x, WEIGHT, stride=(x.shape[2] // 4 + 1, 2), groups=2),
+            F.conv2d(x, WEIGHT, torch.ones(6), padding=(x.shape[2] // 2, 1), groups=2),
+            F.conv2d(x, WEIGHT, None, x.shape[3] // 3 + 1, 2, (x.shape[2] // 5 + 1, 1), 2),
+            F.conv2d(x, WEIGHT, padding="same", groups=2, dilation=x.shape[2] // 3 + 1),
+            F.conv1d(x[0, :, 0], WEIGHT[..., 0, :], padding=x.shape[3], dilation=x.shape[3] // 4 + 1, groups=2),
+            F.conv3d(x[:, None], WEIGHT[:, :1, None], padding=(0, x.shape[2] // 2, 1)),
+        ),
+        (SAME,),
+        dynamic={"x": IMAGES},
+        leaves=lambda x: F.conv2d(x, WEIGHT, stride=2, padding=1, groups=2),
+    ),
+    Example(
         "conv_same_to_pad",
         lambda x: (
             F.conv2d(x, WEIGHT, padding="same", groups=2, dilation=2),
@@ -282,3 +297,12 @@ def test_one_axis_of_the_size_may_be_fixed():
 def test_circular_padding_takes_no_condition(exporter):
     result = assert_same_outputs(pad_crops, CROPPED, exporter, dynamic="batch")
     assert not {"If", "Loop", "NonZero"} & set(result.nodes)
+
+
+def test_a_stride_of_a_transpose_that_varies_is_refused_in_words():
+    def enlarge(x):
+        return F.conv_transpose2d(x, WEIGHT, stride=x.shape[2] // 5 + 1, groups=2)
+
+    with pytest.raises(CompatError, match="have to be constants in ONNX; here a size decides them") as error:
+        export_compat(enlarge, torch.randn(2, 6, 9, 7), dynamic={"x": {2: "height"}}, exporter="dynamo")
+    assert "container" not in str(error.value)

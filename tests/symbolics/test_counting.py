@@ -24,7 +24,12 @@ EXAMPLES = [
     ),
     Example(
         "bincount_of_weights",
-        lambda i, w: (torch.bincount(i, w), i.bincount(w, minlength=9), torch.bincount(i, i, 3)),
+        lambda i, w: (
+            torch.bincount(i, w),
+            i.bincount(w, minlength=9),
+            torch.bincount(i, i, 3),
+            torch.bincount(i, minlength=2 * w.shape[0]),
+        ),
         WEIGHTED,
         broken=lambda input, weights=None, minlength=0: bincount(input, torch.ones_like(weights), minlength),
         leaves=lambda i, w: torch.bincount(i),

@@ -50,6 +50,12 @@ class FrozenNumber(ExportFailed):
         self.inputs = inputs
 
 
+class ScriptedModel(ExportFailed):
+    """A model that is scripted, or has a part that is, of which only TorchScript's exporter writes the graph."""
+
+    names_remedy = True
+
+
 class FixedAxis(ExportFailed):
     """A capture has one size only of an axis that was declared dynamic.
 
@@ -178,12 +184,19 @@ def refuse(error: Exception, step: str) -> NoReturn:
     raise ExportFailed(f"{step}: {readable(error)}") from error
 
 
+_NOT_CONSTANT = ("because it is not constant", "Unsupported attribute type: '<class 'list'>'")
+"""What TorchScript's exporter and onnxscript say where a number is computed."""
+
+
 def readable(error: BaseException) -> str:
     """The essential line of an exporter's error, without colours and graph dumps."""
     *_, cause = causes(error)
     text = plain(str(cause)).partition(" [Caused by the value")[0]
-    if "because it is not constant" in text:  # it prints nodes of its graph
-        text = "numbers such as the sizes of a window have to be constants in ONNX; here a size decides them."
+    if any(sign in text for sign in _NOT_CONSTANT):
+        text = (
+            "numbers such as the sizes of a window have to be constants in ONNX; here a size decides them. What pools "
+            "over a whole axis is x.mean(dim, keepdim=True) or x.amax."
+        )
     lines = [line.strip() for line in text.splitlines()]
     text = next((line for line in lines if line and not line.startswith(("#", "graph("))), type(cause).__name__)
     place = user_statement(cause) or user_statement(error)

@@ -16,7 +16,14 @@ from torch import Tensor, nn
 from torch.export import Dim
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.backends.backend import ExportFailed, ExportJob, FixedAxis, refuse, reject_other_errors
+from torch_onnx_compat.backends.backend import (
+    ExportFailed,
+    ExportJob,
+    FixedAxis,
+    ScriptedModel,
+    refuse,
+    reject_other_errors,
+)
 from torch_onnx_compat.backends.caches import is_for_a_cache
 from torch_onnx_compat.backends.capture_log import CaptureLog
 from torch_onnx_compat.backends.index_lists import IndexLists
@@ -28,6 +35,7 @@ from torch_onnx_compat.backends.long_sizes import LongSizes
 from torch_onnx_compat.backends.new_tensors import NewTensors
 from torch_onnx_compat.backends.promotion import Promotion
 from torch_onnx_compat.backends.scalar_tensors import ScalarTensors
+from torch_onnx_compat.backends.subclasses import plain_tensors
 from torch_onnx_compat.backends.trace_numbers import note_kind
 from torch_onnx_compat.caller.undo import undo_capture
 from torch_onnx_compat.errors import CompatError
@@ -78,9 +86,9 @@ def capture(job: ExportJob) -> Capture:
     except CompatError:
         raise
     except Exception as error:
-        fixed = _fixed_axis_error(job, error)
-        if fixed is not None:
-            raise fixed from error
+        known = _scripted_error(job) or _fixed_axis_error(job, error)
+        if known is not None:
+            raise known from error
         refuse(error, "dynamo exporter, torch.export")
     reject_other_errors(errors, job, "dynamo")
     failing = [place for place in log.failures if place not in job.allow_baked]
@@ -135,6 +143,7 @@ def _run_export(job: ExportJob, log: CaptureLog, errors: CaughtErrors) -> Captur
     specs = {n: dict.fromkeys(axes, Dim.DYNAMIC) or None for n, axes in zip(names, job.inputs.axes, strict=True)}
     shapes = specs if any(specs.values()) else None
     subject = _with_parameters(job.subject, names)
+    subject.wrap(plain_tensors)
     subject.wrap(lambda: log)
     subject.wrap(LongSizes)
     subject.wrap(IndexLists)
@@ -185,6 +194,18 @@ def _with_parameters(subject: Subject, names: list[str]) -> Subject:
     forward.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     subject.forward = types.MethodType(forward, subject)  # type: ignore[method-assign]
     return subject
+
+
+def _scripted_error(job: ExportJob) -> ScriptedModel | None:
+    """The error of a scripted module, where axes are dynamic; None if there is none."""
+    paths = [path for path, module in job.subject.twin.named_modules() if internals.has_scripted_forward(module)]
+    if not paths or not any(job.inputs.axes):
+        return None
+    part = f"the module {paths[0]!r}" if paths[0] else "the model"
+    return ScriptedModel(
+        f"{part} is scripted or traced, and torch.export runs its graph with the numbers of the example's sizes, which "
+        f"fails with dynamic axes; exporter='torchscript' writes that graph."
+    )
 
 
 def _fixed_axis_error(job: ExportJob, error: Exception) -> FixedAxis | None:

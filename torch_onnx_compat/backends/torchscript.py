@@ -38,7 +38,7 @@ from torch_onnx_compat.backends.trace_numbers import kind_of_number, note_kind
 from torch_onnx_compat.backends.wide import wide_sizes
 from torch_onnx_compat.caller.undo import is_training
 from torch_onnx_compat.catalogue.entry import Declined, Symbolic, decline
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import CompatError, EntryFailed
 from torch_onnx_compat.garbage import pause_collection
 from torch_onnx_compat.graph.weights import as_onnx
 from torch_onnx_compat.handlers import CaughtErrors
@@ -142,7 +142,18 @@ def _run(job: ExportJob, opset: int) -> ir.Model:
     model, args = (_script(job), job.inputs.call()[0]) if job.is_script else (job.subject, job.inputs.tensors)
     with pause_collection(), internals.without_weights(_is_large) as weights:
         torch.onnx.export(model, args, file, **arguments)
-    return _with_weights(ir.from_proto(onnx.load_model_from_string(file.getvalue())), weights)
+    made = ir.from_proto(onnx.load_model_from_string(file.getvalue()))
+    _cast_to_bfloat16(made)
+    return _with_weights(made, weights)
+
+
+def _cast_to_bfloat16(model: ir.Model) -> None:
+    """Corrects casts: the exporter gives bfloat16 the number of complex128, which no operator takes."""
+    for node in model.graph.all_nodes():
+        if node.op_type == "Cast" and node.attributes["to"].as_int() == ir.DataType.COMPLEX128:
+            node.attributes["to"] = ir.AttrInt64("to", ir.DataType.BFLOAT16)
+            for value in node.outputs:
+                value.type = ir.TensorType(ir.DataType.BFLOAT16)
 
 
 def _plain(name: str) -> str:
@@ -190,8 +201,7 @@ def _symbolic_function(
         place = _place_of(g, modules)
         built_in = internals.built_in_symbolic(entry.op, opset)
         try:
-            _refuse_computed(values, kinds)
-            result = entry.run(lambda: place, ops, **values)
+            result = _run_entry(entry, place, ops, values, kinds)
             if result is NotImplemented and built_in is not None:
                 return built_in(g, *args, **kwargs)
             if result is NotImplemented:
@@ -212,6 +222,28 @@ def _symbolic_function(
         return result
 
     return lower
+
+
+def _run_entry(
+    entry: Symbolic, place: str, ops: TorchScriptOps, values: dict[str, Any], kinds: Mapping[str, str]
+) -> Any:
+    """What an entry writes.
+
+    Raises:
+        Declined: It does; or it fails, and a number that it wants to know is computed in the graph.
+    """
+    computed = (name for name, value in values.items() if kinds[name] in _NUMBERS and internals.is_graph_value(value))
+    unknown = next(computed, None)
+    try:
+        return entry.run(lambda: place, ops, **values)
+    except EntryFailed:
+        if unknown is None:
+            raise
+    decline(f"{unknown} must be known, and is computed in the model")
+
+
+_NUMBERS = ("i", "b", "f", "s", "is")
+"""What `_kind` says of arguments that are plain numbers and texts."""
 
 
 def _kind(hint: Any) -> str:
@@ -243,13 +275,6 @@ def _read_argument(ops: TorchScriptOps, value: Any, kind: str) -> Any:
         return [_read_argument(ops, item, "v") for item in symbolic_helper._unpack_list(value)] if packed else [value]
     parsed = symbolic_helper._maybe_get_const(value, kind)  # type: ignore[arg-type]
     return bool(parsed) if kind == "b" else parsed
-
-
-def _refuse_computed(values: Mapping[str, Any], kinds: Mapping[str, str]) -> None:
-    """Declines where the graph computes an argument, such as a size, that a body needs as a number or a text."""
-    for name, value in values.items():
-        if kinds[name] in ("i", "b", "f", "s") and internals.is_graph_value(value):
-            decline(f"{name} must be a fixed number, and it depends on the inputs")
 
 
 def _module_paths(job: ExportJob) -> frozenset[str]:

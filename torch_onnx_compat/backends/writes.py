@@ -63,6 +63,9 @@ VIEWS = _functions(sorted({*names_of_views(), "__getitem__"})) | {
 }
 """Functions whose results may share the memory of their first argument."""
 
+_UNBINDS = _functions(["unbind"])
+_SPLITS = _functions(["split", "split_with_sizes"])
+
 _WHOLE = _functions(["detach"])
 """Views of all of a tensor as it is."""
 
@@ -136,6 +139,7 @@ class ViewWrites(Watcher):
             ExportFailed: The call gives a tensor other memory or another shape, which no trace records.
         """
         func = _OF_BITS.get(func, func)
+        args, kwargs = _with_first(args, kwargs)
         writes = _is_write(func) and bool(args) and isinstance(args[0], Tensor)
         _reject_replacement(func)
         if func is Tensor.__setitem__ and self._sets_part(args):
@@ -182,11 +186,17 @@ class ViewWrites(Watcher):
             if not isinstance(view, Tensor) or view is parent or not _share_memory(view, parent):
                 continue
 
-            def take(tensor: Tensor, number: int | None = place if results is result else None) -> Tensor:
-                again = self.pass_on(func, (tensor, *rest), kwargs)
-                return again if number is None else again[number]  # type: ignore[no-any-return]
+            piece = _piece_key(func, parent, rest, kwargs, place) if results is result else None
 
-            key = _basic_key(func, parent, rest, kwargs)
+            def take(
+                tensor: Tensor, number: int | None = place if results is result else None, key: Any = piece
+            ) -> Any:
+                if key is not None:
+                    return self.pass_on(Tensor.__getitem__, (tensor, key), {})
+                again = self.pass_on(func, (tensor, *rest), kwargs)
+                return again if number is None else again[number]
+
+            key = piece or _basic_key(func, parent, rest, kwargs)
             self._viewed[parent] = True
             self._views[view] = _View(parent, take, key, None, self._writes.get(self._owner(parent), 0))
 
@@ -335,6 +345,14 @@ class ViewWrites(Watcher):
         self._renew_in_place(owner)
 
 
+def _with_first(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A call's arguments with a tensor that is given by name at their first place."""
+    name = next((name for name in ("input", "tensor") if name in kwargs), None)
+    if args or name is None:
+        return args, kwargs
+    return (kwargs[name],), {other: value for other, value in kwargs.items() if other != name}
+
+
 @functools.lru_cache(maxsize=4096)
 def _reject_replacement(func: Any) -> None:
     if func in REPLACEMENTS:
@@ -398,6 +416,29 @@ def _is_empty_part(tensor: Tensor, key: Any) -> bool:
         return False
     with below_function_modes(), without_tracing():
         return tensor[key].numel() == 0
+
+
+def _piece_key(func: Any, parent: Tensor, rest: tuple[Any, ...], kwargs: dict[str, Any], place: int) -> Any:
+    """The index that takes one of the views that a call gives at once; None if it depends on the size of the axis.
+
+    The exporter takes all pieces of an axis for as long as the first one where it does not know the axis' size.
+    """
+    if func in _UNBINDS:
+        sizes, dim = None, kwargs.get("dim", rest[0] if rest else 0)
+    elif func in _SPLITS:
+        given = [*rest, *kwargs.values()]
+        sizes, dim = given[0], kwargs.get("dim", given[1] if len(given) > 1 else 0)
+    else:
+        return None
+    before = (slice(None),) * (dim % parent.dim())
+    if sizes is None:
+        return (*before, place)
+    if type(sizes) is int:
+        return (*before, slice(place * sizes, (place + 1) * sizes))
+    if not isinstance(sizes, (list, tuple)) or not all(type(size) is int for size in sizes):
+        return None
+    start = sum(sizes[:place])
+    return (*before, slice(start, start + sizes[place]))
 
 
 def _basic_key(func: Any, parent: Tensor, rest: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -12,7 +12,7 @@ from typing import Any
 from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.catalogue.entry import Symbolic
 from torch_onnx_compat.diagnosis.match import Message, messages, positions, score, words
-from torch_onnx_compat.errors import CompatError, InvalidFile, causes
+from torch_onnx_compat.errors import CompatError, causes
 from torch_onnx_compat.places import is_user_file, plain, short
 from torch_onnx_compat.plan import ADMITS, Plan
 
@@ -21,7 +21,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_KEYS = {"tool", "texts", "cause", "action", "entries", "sources"}
+_KEYS = {"tool", "texts", "cause", "action", "entries", "sources", "instead_of"}
 _LONGEST = 200_000
 """Characters of a text that are read, from its end: a traceback names the error last."""
 
@@ -90,7 +90,8 @@ def explain(text: str) -> list[Diagnosis]:
         if share > found.get(message.name, (0.0,))[0]:
             found[message.name] = share, message
     # Of several messages in the text, the one of the largest weight is the most specific.
-    ranked = sorted(found.values(), key=lambda f: (f[1].name in _WRAPPERS, -f[0] * f[1].total))
+    general = {_patterns()[name].get("instead_of") for name in found} | _WRAPPERS
+    ranked = sorted(found.values(), key=lambda f: (f[1].name in general, -f[0] * f[1].total))
     seen: list[Message] = []
     chosen = []
     for share, message in ranked:
@@ -123,7 +124,7 @@ def with_hint(error: CompatError, *reasons: CompatError) -> CompatError:
         error: The error that the caller will see.
         *reasons: The errors that it sums up; itself by default. One that names the remedy itself gets no other.
     """
-    open_ones = [reason for reason in reasons or (error,) if not isinstance(reason, InvalidFile)]
+    open_ones = [reason for reason in reasons or (error,) if not reason.names_remedy]
     hints = dict.fromkeys(hint(*_chain(reason)) for reason in open_ones)
     is_withheld = any(ADMITS in str(reason) for reason in reasons or (error,))
     if is_withheld or len(reasons) > 1:  # every exporter was tried

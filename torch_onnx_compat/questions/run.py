@@ -19,6 +19,7 @@ from torch_onnx_compat.backends.internals.number_watchers import watch_numbers
 from torch_onnx_compat.backends.internals.numbers import complete_numbers
 from torch_onnx_compat.backends.internals.quotients import quick_quotients
 from torch_onnx_compat.backends.quiet import quiet_logs
+from torch_onnx_compat.backends.subclasses import plain_tensors
 from torch_onnx_compat.handlers import CaughtErrors
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Observation, Subject
@@ -118,6 +119,7 @@ def _observed(
     scopes = (
         quiet_logs(),
         rnn_decompositions(True),
+        plain_tensors(),
         told_as_numbers(prepared.python_modules),
         errors,
         watch_numbers(symbols, log.read),

@@ -29,6 +29,7 @@ from torch.torch_version import TorchVersion
 from torch.utils import _pytree as pytree
 
 from torch_onnx_compat.backends.internals.find import first_module
+from torch_onnx_compat.backends.internals.views import take_single_views
 
 
 @contextmanager
@@ -38,6 +39,7 @@ def decompose_by_node() -> Iterator[None]:
     decompose_whole = passes.decompose_with_registry
 
     def decompose(program: ExportedProgram, registry: Any) -> ExportedProgram:
+        take_single_views(program)
         try:
             return decompose_nodes(program, tables_of(registry))
         except TooMuch:

@@ -261,12 +261,12 @@ class Expressions(ast.NodeTransformer):
         return node
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
-        """``[None] * n``."""
+        """``[None] * n``, ``(x,) * n``."""
         self.generic_visit(node)
         if not isinstance(node.op, ast.Mult):
             return node
         for items, count in ((node.left, node.right), (node.right, node.left)):
-            if isinstance(items, ast.List) and len(items.elts) == 1:
+            if isinstance(items, (ast.List, ast.Tuple)) and items.elts:
                 return runtime_call("repeat", items, count, at=node)
         return node
 

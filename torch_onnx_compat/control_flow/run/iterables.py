@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.control_flow.run.exact import compare_exactly, promoted
+from torch_onnx_compat.control_flow.run.join import same_shape
 from torch_onnx_compat.control_flow.run.lengths import at_least, divided_up, is_scannable
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Part, Rows
 from torch_onnx_compat.control_flow.run.number_kinds import SYMBOLS
@@ -183,6 +184,27 @@ def _longer(grown: AppendLog, parts: Sequence[tuple[bool, Any]]) -> Any:
     return made + sides[1] if sides[1] else made
 
 
+def repeated(items: Sequence[Any], count: Any) -> Rows:
+    """``items * count``: the tensors or numbers, stacked, so many times.
+
+    Raises:
+        RefusedDecision: They are no tensors of one shape, and no list of numbers.
+    """
+    is_one = len(items) == 1 and (isinstance(items[0], Tensor) or type(items[0]) in (int, float))
+    known = None if is_one else as_fixed_items(items)
+    if (known is None and not is_one) or (isinstance(items, tuple) and not isinstance(items[0], Tensor)):
+        raise refusal(
+            "a list is repeated a number of times that depends on the inputs; only one of tensors of one shape, or of "
+            "numbers, can be. Use repeat or expand of a tensor instead."
+        )
+    times = count if is_scannable(count) else at_least(count, 0)
+    if known is None:  # shapes are not compared: they may vary
+        item = as_tensor(items[0])
+        return Rows([Part(item.unsqueeze(0).expand(times, *item.shape), is_several=True)])
+    stacked = known.at(torch.arange(len(items)))
+    return Rows([Part(stacked.unsqueeze(0).expand(times, *stacked.shape).flatten(0, 1), is_several=True)])
+
+
 def _as_list(session: Session, items: Any) -> Rows | None:
     """An iterable as a list; None if its length cannot vary, or it is no iterable."""
     if isinstance(items, Rows):
@@ -206,7 +228,8 @@ def as_fixed_items(value: Any) -> CountedItems | None:
 
 
 def _are_alike(items: list[Any]) -> bool:
-    return all(isinstance(i, Tensor) and i.shape == items[0].shape and i.dtype == items[0].dtype for i in items)
+    first = items[0]
+    return all(isinstance(one, Tensor) and one.dtype == first.dtype and same_shape(one, first) for one in items)
 
 
 # Stand-ins for the functions that make iterables

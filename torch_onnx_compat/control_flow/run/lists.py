@@ -412,8 +412,15 @@ def concatenate_rows(rows: Rows, dim: int = 0) -> Tensor:
     return whole if rows.ragged_axis is None else whole.clone()
 
 
+def _stack_as_rows(rows: Rows) -> Tensor:
+    """Does torch.vstack, which makes a row of a number or a vector."""
+    whole = rows.stacked()
+    return whole.reshape(whole.shape[0], -1) if whole.dim() < 3 else rows.concatenated()
+
+
 _ROW_FUNCTIONS: dict[Any, Callable[..., Tensor]] = {
     torch.stack: stack_rows,
+    **dict.fromkeys((torch.vstack, torch.row_stack), _stack_as_rows),
     internals.pad_sequence(): Rows.padded,
     **dict.fromkeys((torch.cat, torch.concat, torch.concatenate), concatenate_rows),
 }

@@ -22,7 +22,7 @@ from torch_onnx_compat.control_flow.run.callees import is_same as same_object
 from torch_onnx_compat.control_flow.run.decide import Statement, decide, truth_now
 from torch_onnx_compat.control_flow.run.either import Either
 from torch_onnx_compat.control_flow.run.exact import compare_exactly, promoted
-from torch_onnx_compat.control_flow.run.iterables import CountedItems, as_counted_items, listed
+from torch_onnx_compat.control_flow.run.iterables import CountedItems, as_counted_items, listed, repeated
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
 from torch_onnx_compat.control_flow.run.number_kinds import SYMBOLS
@@ -428,11 +428,13 @@ def augment_item(name: str, item: Any, other: Any, owner: Any) -> Any:
 
 
 def repeat(items: Any, count: Any) -> Any:
-    """``[None] * count``, and any other product with a list."""
+    """``[None] * count``, and any other product with a list or a tuple that is written there."""
     session = current()
-    if session is not None and type(items) is list and items == [None] and session.is_dynamic(count):
+    if session is None or type(items) not in (list, tuple) or not session.is_dynamic(count):
+        return items * count
+    if items == [None]:
         return Slots(count)
-    return items * count
+    return repeated(items, count)
 
 
 slice_ = slice
