@@ -45,6 +45,7 @@ _ON_THE_WAY = (
     "torch.overrides",
     "torch_onnx_compat.watch",
     "torch_onnx_compat.backends.capture_log",
+    "torch_onnx_compat.backends.subclasses",
     "torch_onnx_compat.backends.internals.number_watchers",
     *(f"torch_onnx_compat.control_flow.run.{name}" for name in ("aliases", "callees", "factories", "iterables")),
 )
