@@ -124,7 +124,16 @@ def test_the_caller_may_accept_the_examples_number():
     assert export_compat(Module(function).eval(), torch.randn(4, 3), **options).model_bytes
 
 
-@pytest.mark.parametrize("name", ["item of a tuple", "item of a text", "numpy's int", "length of a list"])
+def test_the_length_of_a_repeated_list_is_computed_in_the_file(exporter):
+    model = Module(MAY_BE_REFUSED["length of a list"]).eval()
+    options = {"dynamic": {"x": {0: "n"}}, "exporter": exporter, "verify": False}
+    session = export_compat(model, torch.randn(4, 3), **options).session()
+    for size in (1, 7, 8, 16, 40):
+        x = torch.randn(size, 3)
+        torch.testing.assert_close(torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), model(x))
+
+
+@pytest.mark.parametrize("name", ["item of a tuple", "item of a text", "numpy's int"])
 def test_no_file_without_a_proof_holds_it(name, exporter):
     model, options = Module(MAY_BE_REFUSED[name]).eval(), {"dynamic": {"x": {0: "n"}}, "exporter": exporter}
     with pytest.raises(CompatError, match=r"would freeze|captured for sizes up to"):
