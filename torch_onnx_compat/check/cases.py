@@ -349,9 +349,10 @@ class Cases:
                 trials.accept(trial.sizes, trial.question)
             else:
                 trials.refuse(trial.sizes)
+        asked_on = self._runs.inputs_at(asked_at)
         for verdict in trials.verdicts:
             if verdict.question in questions:
-                self._unasked.check_tried(verdict, trials.verdicts, self._runs.inputs_at(asked_at))
+                self._unasked.check_tried(verdict, trials.verdicts, asked_on)
 
     def _try_question(self, trial: Trial) -> Iterator[Case]:
         """The cases on the other side of a question; none where the model refuses these sizes."""

@@ -46,6 +46,8 @@ class SymbolicRuns:
         self._functions = functions
         self._runs: dict[tuple[int, ...], SymbolicRun] = {}
         self._asks_values = False
+        self._followed: tuple[Inputs, SymbolicRun | None] | None = None
+        """The last run that told what it computes, and its inputs."""
 
     def at(self, sizes: Mapping[str, int]) -> SymbolicRun:
         """The run at some sizes of the dynamic axes; the others are the example's, long enough to trace."""
@@ -75,9 +77,11 @@ class SymbolicRuns:
         """
         if question.kind != "condition" or question.operator:
             return False
-        inputs = self.observation.fit(inputs)
         kind = Beside if self._asks_values else BesideMeta
-        ours, theirs = (_run(self.observation, inputs, (), kind, Follow(other)) for other in (None, question))
+        if self._followed is None or self._followed[0] is not inputs:  # several questions are asked on the same inputs
+            self._followed = inputs, _run(self.observation, self.observation.fit(inputs), (), kind, Follow())
+        ours = self._followed[1]
+        theirs = _run(self.observation, self.observation.fit(inputs), (), kind, Follow(question))
         if ours is None or theirs is None or ours.steps is None or theirs.steps is None:
             return False
         return theirs.asks_no_more_than(ours) and are_same(ours.steps, theirs.steps)
