@@ -101,7 +101,7 @@ class UNet(nn.Module):
 
 
 def test_refusals_are_few(monkeypatch):
-    """Of about 90 runs a third are refused; 400 were when each question tried its own."""
+    """Each question of the model once tried sizes of its own that are too small."""
     refused = []
     reference = Observation.reference
 

@@ -60,7 +60,7 @@ FEW_NUMBERS = 8
 """Numbers at most that a question of Python's may have for answers, if each of them is tried."""
 
 REFUSED = 6
-"""Sizes on the other side of a question that the model may refuse before it counts as its own check."""
+"""Sizes at most that are tried for one number, or where other axes follow, of which the model may refuse all."""
 
 
 @dataclass

@@ -231,7 +231,7 @@ def _environment(asked: Asked) -> Any:
     from torch_onnx_compat.tracing import hints_of
 
     class Environment(_Placeless, ShapeEnv):
-        """Answers from the example, and learns nothing from the answer."""
+        """Answers from the example, or as whoever is told of the question wants, and learns nothing from it."""
 
         def number(self, expression: Any) -> Any:
             """An expression at the example's sizes."""

@@ -184,7 +184,7 @@ def _longer(grown: AppendLog, parts: Sequence[tuple[bool, Any]]) -> Any:
     return made + sides[1] if sides[1] else made
 
 
-def repeated(items: Sequence[Any], count: Any) -> Rows:
+def repeat_items(items: Sequence[Any], count: Any) -> Rows:
     """``items * count``: the tensors or numbers, stacked, so many times.
 
     Raises:

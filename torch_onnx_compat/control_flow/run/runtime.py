@@ -22,7 +22,7 @@ from torch_onnx_compat.control_flow.run.callees import is_same as same_object
 from torch_onnx_compat.control_flow.run.decide import Statement, decide, truth_now
 from torch_onnx_compat.control_flow.run.either import Either
 from torch_onnx_compat.control_flow.run.exact import compare_exactly, promoted
-from torch_onnx_compat.control_flow.run.iterables import CountedItems, as_counted_items, listed, repeated
+from torch_onnx_compat.control_flow.run.iterables import CountedItems, as_counted_items, listed, repeat_items
 from torch_onnx_compat.control_flow.run.join import UNDEFINED
 from torch_onnx_compat.control_flow.run.lists import AppendLog, Rows
 from torch_onnx_compat.control_flow.run.number_kinds import SYMBOLS
@@ -434,7 +434,7 @@ def repeat(items: Any, count: Any) -> Any:
         return items * count
     if items == [None]:
         return Slots(count)
-    return repeated(items, count)
+    return repeat_items(items, count)
 
 
 slice_ = slice
