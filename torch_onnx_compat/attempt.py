@@ -24,7 +24,8 @@ from torch_onnx_compat.check.on_target import verify_on_target
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.verify import verify as verify_file
 from torch_onnx_compat.clock import Clock
-from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.diagnosis import with_reasons
+from torch_onnx_compat.errors import CompatError, RandomModel, VerificationError
 from torch_onnx_compat.finish import finish, node_counts
 from torch_onnx_compat.graph.slim.remains import note_on_sizes
 from torch_onnx_compat.graph.weights import drop_weights
@@ -85,6 +86,7 @@ class Attempt:
         Raises:
             UnsupportedError: The back end cannot, or its file is not one that the target runs.
             VerificationError: The file computes something else.
+            RandomModel: Random numbers decide what the original computes.
         """
         job, decisions = candidate.job, candidate.decisions
         with self.clock("export"):
@@ -113,7 +115,10 @@ class Attempt:
                     drop_weights(part)
             with self.clock("check"):
                 trim()
-                table = self._check(written.path, made, job.plan.target)
+                try:
+                    table = self._check(written.path, made, job.plan.target)
+                except RandomModel as error:
+                    raise with_reasons(error, job.plan) from None
             made = self._write_final_form(written, made, job.plan.target, {row.case for row in table})
             if self._has_other_form(cut):
                 with self.clock("check"):

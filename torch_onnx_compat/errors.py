@@ -42,6 +42,10 @@ class EntryFailed(UnsupportedError):
         self.entry = entry
 
 
+class RandomModel(CompatError):
+    """Random numbers decide what the model computes, so no file can be proven."""
+
+
 class VerificationError(CompatError):
     """The exported file does not compute what the original model computes.
 

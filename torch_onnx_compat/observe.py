@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_onnx_compat.backends.internals.modes import DispatchMode
-from torch_onnx_compat.caller.undo import undo_writes
+from torch_onnx_compat.caller.undo import random_states, undo_writes
 from torch_onnx_compat.catalogue.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.fast_path import FastPath
@@ -172,6 +172,8 @@ class Reference:
     seconds: float
     fast_paths: tuple[str, ...] = ()
     """Paths of the modules that asked for torch's fast path of attention."""
+    draws: tuple[str, ...] = ()
+    """Whose random numbers were drawn: torch's, Python's, numpy's."""
 
 
 class Observation:
@@ -233,15 +235,22 @@ class Observation:
         first = self.reference("example", inputs).seconds
         return first if first < SHORT else min(first, self.reference("example, once more", inputs).seconds)
 
-    def run_within(self, scope: AbstractContextManager[Any], inputs: Inputs) -> None:
+    def run_within(
+        self, scope: AbstractContextManager[Any], inputs: Inputs, look: Callable[[Any], None] = lambda _: None
+    ) -> None:
         """Runs the original within a context that looks on; the results are dropped.
+
+        Args:
+            scope: Active while the model runs.
+            inputs: What to run it on.
+            look: Is given the results, within the context.
 
         Raises:
             ModelRefused: The model raised.
         """
         subject = Subject(self.prepared.twin(), inputs, boundary=self.prepared.boundary)
         try:
-            with self._regions.refuse(), scope:
+            with self._regions.refuse(), scope, subject.check_results(look):
                 subject(*[t.clone() for t in inputs.tensors])
         except MemoryError:
             raise
@@ -297,10 +306,18 @@ class Observation:
             tensors = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
         subject = Subject(twin, inputs, boundary=self.prepared.boundary)
         fast_path = FastPath(is_on=is_fast)
+        before = random_states()
+        draws: tuple[str, ...] = ()
         start = time.perf_counter()
         try:
             with self._regions.refuse(), within, fast_path:
-                outputs = subject(*tensors)
+
+                def look(_: Any) -> None:  # before the caller's states are put back
+                    nonlocal draws
+                    draws = tuple(name for name, state in random_states().items() if state != before[name])
+
+                with subject.check_results(look):
+                    outputs = subject(*tensors)
         except MemoryError:
             raise
         except Exception as error:
@@ -308,7 +325,7 @@ class Observation:
         seconds = time.perf_counter() - start
         kept = tuple(o.detach().clone() if _is_one_of(o, tensors) else o.detach() for o in outputs)
         paths, dropped = tuple(subject.outputs.paths), tuple(subject.outputs.dropped)
-        return Reference(kept, paths, dropped, seconds, fast_path.askers(twin))
+        return Reference(kept, paths, dropped, seconds, fast_path.askers(twin), draws)
 
     def trace_inputs(self) -> Inputs:
         """The example with every dynamic axis long enough to trace.

@@ -7,6 +7,7 @@ from torch import nn
 
 from torch_onnx_compat import Verify, export_compat
 from torch_onnx_compat.check import special
+from torch_onnx_compat.check.random_numbers import RandomNumbers
 from torch_onnx_compat.check.special import check_special, special_inputs
 from torch_onnx_compat.check.verify import run_session
 from torch_onnx_compat.observe import Observation
@@ -22,8 +23,15 @@ def check(model, file_model=None, x=X, how=None, seconds=100.0):
     inputs = observation.prepared.inputs
     names = [output.name for output in session.get_outputs()]
     with export_conditions():
+        how = how or Verify()
         return check_special(
-            lambda i, most: run_session(session, i, seconds=most), names, observation, inputs, how or Verify(), seconds
+            lambda i, most: run_session(session, i, seconds=most),
+            names,
+            observation,
+            inputs,
+            how,
+            seconds,
+            RandomNumbers(names, how, observation),
         )
 
 

@@ -131,6 +131,26 @@ def restore_random_state() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """While active, torch, numpy and Python draw the numbers of a seed; afterwards their states are as before."""
+    with restore_random_state():
+        torch.manual_seed(seed)
+        random.seed(seed)
+        np.random.seed(seed)
+        yield
+
+
+def random_states() -> dict[str, Any]:
+    """The random states of torch, Python and numpy, by name, to be compared with later ones."""
+    kind, key, *place = np.random.get_state(legacy=True)
+    return {
+        "torch": torch.get_rng_state().numpy().tobytes(),
+        "Python": random.getstate(),
+        "numpy": (kind, np.asarray(key).tobytes(), *place),
+    }
+
+
 _CACHE_FOLDER = "TORCHINDUCTOR_CACHE_DIR"
 
 

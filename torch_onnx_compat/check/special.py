@@ -19,6 +19,7 @@ from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.check.compare import Array, Comparison, as_array, is_close
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.perturbed_runs import runs_rounded_otherwise
+from torch_onnx_compat.check.random_numbers import RandomNumbers
 from torch_onnx_compat.check.rounding import BUDGET_S, SHARE, compare_outputs
 from torch_onnx_compat.inputs.draws import sort_like
 from torch_onnx_compat.inputs.inputs import Inputs
@@ -96,6 +97,7 @@ def check_special(
     inputs: Inputs,
     how: Verify,
     seconds: float,
+    random_numbers: RandomNumbers,
     *,
     is_strict: bool = False,
 ) -> Findings:
@@ -108,10 +110,14 @@ def check_special(
         inputs: The example.
         how: Tolerances; without random inputs nothing is tried, as only the caller's values make sense.
         seconds: What the proof took so far.
+        random_numbers: Looks whether they decide something at ordinary values.
         is_strict: Whether a note refuses the file.
 
     Returns:
         Rows up to the first that fails, and notes: where the file differs at extreme values, and what was not tried.
+
+    Raises:
+        RandomModel: Random numbers decide what the original computes at ordinary values.
     """
     findings = Findings()
     if not how.random:
@@ -134,6 +140,8 @@ def check_special(
             findings.notes.append(f"not tried at {', '.join(s.label for s in specials[number:])}: {why}.")
             break
         if case is not None:
+            if special.is_ordinary:
+                random_numbers.check(case)
             usual = min(usual, case.reference.seconds)
             matters = special.is_ordinary or is_strict  # what is only noted is not worth many runs
             rows = _compare(run, names, case, how, observation, BUDGET_S if matters else 0.0)

@@ -21,6 +21,7 @@ from torch_onnx_compat.check.chain import Chain
 from torch_onnx_compat.check.compare import Array, Comparison
 from torch_onnx_compat.check.inference import Inference
 from torch_onnx_compat.check.options import Verify
+from torch_onnx_compat.check.random_numbers import RandomNumbers
 from torch_onnx_compat.check.rounding import compare_outputs
 from torch_onnx_compat.check.special import Findings, check_special
 from torch_onnx_compat.errors import InvalidFile, VerificationError
@@ -66,6 +67,7 @@ def verify(
 
     Raises:
         VerificationError: onnxruntime refuses the file, or fails on a case, or a value is off; holds the table so far.
+        RandomModel: Random numbers decide what the original computes.
     """
     rows: list[Comparison] = []
     start = time.perf_counter()
@@ -81,7 +83,9 @@ def verify(
         )
     inference = Inference(names, how, cases.observation)
     trim()  # onnxruntime has copied the weights into another layout
+    random_numbers = RandomNumbers(names, how, cases.observation)
     for case in cases:
+        random_numbers.check(case)
         try:
             found = run_session(session, case.inputs, seconds=max(FLOOR_S, SLOWEST * case.reference.seconds))
         except Exception as error:
@@ -94,6 +98,7 @@ def verify(
     inference.compare_extremes()
     cases.notes += [inference.note] if inference.note else []
     if cases.baked_places:
+        cases.notes += random_numbers.notes
         return tuple(rows)  # special values take other sides of decisions, which the caller does without
     special = check_special(
         lambda inputs, seconds: run_session(session, inputs, seconds=seconds),
@@ -102,10 +107,11 @@ def verify(
         cases.observation.prepared.inputs,
         how,
         time.perf_counter() - start,
+        random_numbers,
         is_strict=cases.is_strict,
     )
     rows += special.rows
-    cases.notes += special.notes
+    cases.notes += [*random_numbers.notes, *special.notes]
     _reject_special(special, rows, is_strict=cases.is_strict)
     return tuple(rows)
 
