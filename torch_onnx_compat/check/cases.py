@@ -21,6 +21,7 @@ from torch_onnx_compat.check.variations import of_all_magnitudes
 from torch_onnx_compat.control_flow.values import ValueDecisions
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import tree
+from torch_onnx_compat.inputs.draws import draw_beside, is_one_number
 from torch_onnx_compat.inputs.inputs import Bounds, Inputs, bind, is_within
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
 from torch_onnx_compat.questions.cost import is_affordable
@@ -175,7 +176,37 @@ class Cases:
         for seed in range(redraws - (1 if number else 0)):
             # Cases at other sizes have other values already.
             yield from self._try_case(f"other values {seed + 1}", self._inputs)
+        if self._verify.random and not self.baked_places:
+            yield from self._beside_constants()
         yield from self._on_other_sides()
+
+    def _beside_constants(self) -> Iterator[Case]:
+        """Cases with other whole numbers and booleans than an example that has one: of ones as a mask, or as token ids.
+
+        All of them at once, if the original takes that, else one input after the other.
+        """
+        constant = [i for i, t in enumerate(self._inputs.tensors) if is_one_number(t)]
+        drawn = self._drawn("other numbers", self._inputs)
+        for may_grow in (True, False) if len(constant) > 1 else ():
+            found = list(self._searched("other numbers", self._with_drawn_beside(drawn, constant, may_grow=may_grow)))
+            if found:
+                yield replace(found[0], is_searched=False)
+                return
+        for index in constant:
+            label = f"other numbers in {self._inputs.names[index]!r}"
+            for may_grow in (True, False):
+                found = list(self._searched(label, self._with_drawn_beside(drawn, [index], may_grow=may_grow)))
+                if found:
+                    yield replace(found[0], is_searched=False)
+                    break
+
+    def _with_drawn_beside(self, inputs: Inputs, places: Collection[int], *, may_grow: bool) -> Inputs:
+        seed = self._verify.seed
+        tensors = (
+            draw_beside(self._inputs.tensors[i], seed + i, may_grow=may_grow) if i in places else tensor
+            for i, tensor in enumerate(inputs.tensors)
+        )
+        return replace(inputs, tensors=tuple(tensors))
 
     def _on_other_sides(self) -> Iterator[Case]:
         """Cases at values at which a decision comes to what it came to in no other case."""

@@ -28,8 +28,22 @@ NOISE_LIMIT = 1e-2
 """Largest error that noise excuses, relative to the output's largest value."""
 
 _FEWEST = 8
-"""Values in the smallest slice of an output that tells how noisy it is."""
+"""Values in the smallest slice of an output that tells how noisy it is, or how large its values are."""
 
+_MOST_SLICES = 512
+"""Slices of an axis of which each is asked how large its values are."""
+
+SMALLEST_SLICE = 1e-2
+"""Smallest magnitude of a slice that counts, relative to the output's: what is smaller may be left of what cancels."""
+
+SENTINELS = 0.25
+"""Share of equal values from which on they say nothing of the others' magnitude, as those of a mask do."""
+
+EXACT = 2**20
+"""Largest value up to which quarters are exact in float32, and far from a rounding."""
+
+OFF_QUARTERS = 1 / 16
+"""Largest difference where all values are quarters, such as places of pixels or numbers of tokens held as floats."""
 
 _NOTHING = 1e-12
 
@@ -58,7 +72,9 @@ def compare(
     """Compares one output.
 
     Integers and booleans must be equal; NaN and infinities must stand at the same places with the same signs; finite
-    values may differ by ``rtol * |wanted| + atol * m``, m being the median magnitude of the non-zero wanted values.
+    values may differ by ``rtol * |wanted| + atol * m``, m being the median magnitude of the non-zero wanted values, in
+    the whole or in the value's column or channel, whichever is smaller. A value that is repeated over and over, as a
+    mask's -1e9, is no part of it.
 
     Args:
         case: Label of the case.
@@ -87,7 +103,7 @@ def compare(
         return Comparison(case, output, float("inf"), float("inf"), "", False, "NaN or infinities stand elsewhere")
     a, b = found[finite].astype(np.float64), reference[finite].astype(np.float64)
     difference = np.abs(a - b)
-    allowed = _limits(b, relative, absolute)
+    allowed = _limits(reference.astype(np.float64), relative, absolute)[finite]
     max_abs, max_rel = _extremes(difference, b)
     tolerance = f"{relative:g} rel + {absolute:g} of median"
     ok = bool((difference <= allowed).all())
@@ -214,8 +230,28 @@ def allowance(wanted: Array) -> Array:
 
 
 def _limits(wanted: Array, rtol: float, atol: float) -> Array:
-    limits: Array = rtol * np.abs(wanted) + atol * _typical_magnitude(wanted[np.isfinite(wanted)])
+    limits: Array = rtol * np.abs(wanted) + atol * _magnitudes(wanted)
+    finite = wanted[np.isfinite(wanted)]
+    if finite.size and np.abs(finite).max() < EXACT and (4 * finite == np.round(4 * finite)).all():
+        limits = np.minimum(limits, OFF_QUARTERS)
     return limits
+
+
+def _magnitudes(wanted: Array) -> Array:
+    """How large values are where each of them stands: in the whole, its column or its channel.
+
+    A confidence beside the places of pixels is a hundredth of them, and rounded as a number of its own size.
+    """
+    whole = _typical_magnitude(wanted)
+    result = np.full(wanted.shape, whole)
+    for axis in {1, wanted.ndim - 1} if wanted.ndim > 1 else ():
+        count = wanted.shape[axis]
+        if not 1 < count <= _MOST_SLICES or wanted.size < _FEWEST * count:
+            continue
+        slices = np.moveaxis(wanted, axis, 0).reshape(count, -1)
+        found = np.array([max(_typical_magnitude(one, whole), SMALLEST_SLICE * whole) for one in slices])
+        result = np.minimum(result, found.reshape([count if a == axis else 1 for a in range(wanted.ndim)]))
+    return result
 
 
 def _is_comparable(dtype: torch.dtype) -> bool:
@@ -251,10 +287,16 @@ def _extremes(difference: Array, reference: Array) -> tuple[float, float]:
     return max_abs, max_abs / scale if scale else max_abs
 
 
-def _typical_magnitude(reference: Array) -> float:
-    magnitudes = np.abs(reference)
+def _typical_magnitude(values: Array, otherwise: float = 1.0) -> float:
+    """The median magnitude of those that are finite and not 0, without what is repeated over and over."""
+    magnitudes = np.abs(values[np.isfinite(values)])
     magnitudes = magnitudes[magnitudes > 0]
-    return _median(magnitudes) if magnitudes.size else 1.0
+    if not magnitudes.size:
+        return otherwise
+    median = _median(magnitudes)
+    others = magnitudes[magnitudes != median]
+    is_sentinel = magnitudes.size - others.size > SENTINELS * magnitudes.size
+    return min(median, _median(others)) if is_sentinel and others.size else median
 
 
 def _median(values: Array) -> float:

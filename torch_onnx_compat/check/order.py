@@ -2,7 +2,8 @@
 
 Detectors and top-k selections return several outputs row by row, best score first. Two rows whose scores differ by less
 than the tolerance may come in either order. The outputs of one row stay together: rounding does not decide which box
-belongs to which label.
+belongs to which label. Nor does it decide anything where all scores are equal to the last bit, both in the original and
+in the file: a mask of ones and zeros falls, too, and is no score.
 """
 
 from __future__ import annotations
@@ -78,26 +79,32 @@ def _groups(
 
 def _order(wanted: list[Array], found: list[Array]) -> Array | None:
     """For each of the original's rows the number of the file's row that it is; None where the order is right."""
-    key = next((a for a in wanted if are_sorted(a)), None)
-    if key is None:
+    which = next((i for i, a in enumerate(wanted) if are_sorted(a)), None)
+    if which is None:
         return None
-    order = _match_rows(key, wanted, found)
-    return None if (order == np.arange(len(key))).all() else order
+    order = _match_rows(wanted[which], found[which], wanted, found)
+    return None if (order == np.arange(len(order))).all() else order
 
 
 def _orders(wanted: list[Array], found: list[Array]) -> Array | None:
     """The same for arrays (batch, rows, columns): an order for each item of the batch, (batch, rows)."""
-    keys = next((key for key in map(scores_of_rows, wanted) if key is not None), None)
-    if keys is None:
+    scores = next((s for s in map(scores_of_rows, wanted, found) if s is not None), None)
+    if scores is None:
         return None
-    items = [_match_rows(key, [w[i] for w in wanted], [f[i] for f in found]) for i, key in enumerate(keys)]
+    items = [
+        _match_rows(key, own, [w[i] for w in wanted], [f[i] for f in found])
+        for i, (key, own) in enumerate(zip(*scores, strict=True))
+    ]
     order = np.stack(items)
     return None if (order == np.arange(order.shape[1])).all() else order
 
 
-def _match_rows(key: Array, wanted: list[Array], found: list[Array]) -> Array:
+def _match_rows(key: Array, own: Array, wanted: list[Array], found: list[Array]) -> Array:
+    """The number of the file's row that each of the original's is, by the original's scores and the file's own."""
     order = np.arange(len(key))
     for start, end in _ties(key):
+        if _is_one(key[start:end]) and _is_one(own[start:end]):
+            continue
         costs = [_distances(w[start:end], f[start:end]) for w, f in zip(wanted, found, strict=True)]
         order[start:end] = start + _assign_rows(np.sum(costs, axis=0))
     return order
@@ -118,15 +125,23 @@ def _falls(array: Array, axis: int = 0) -> Array:
     return np.take(array, range(1, array.shape[axis]), axis) <= np.take(array, range(array.shape[axis] - 1), axis)
 
 
-def scores_of_rows(array: Array) -> Array | None:
-    """The scores (batch, rows) by which the rows of (batch, rows, columns) are sorted; None where they are not."""
+def _is_one(scores: Array) -> bool:
+    return bool((scores == scores[0]).all())
+
+
+def scores_of_rows(array: Array, found: Array) -> tuple[Array, Array] | None:
+    """The scores (batch, rows) by which the rows of (batch, rows, columns) are sorted, and the file's own.
+
+    None where they are not sorted.
+    """
     if array.dtype.kind != "f" or array.shape[2] > WIDEST_ROW:
         return None
     falling = np.flatnonzero(_falls(array, 1).all(axis=(0, 1)))
+    pairs = (*((array[..., column], found[..., column]) for column in falling), (array.max(axis=2), found.max(axis=2)))
     with np.errstate(invalid="ignore", over="ignore"):  # two infinities have no difference
-        for key in (*(array[..., column] for column in falling), array.max(axis=2)):
+        for key, own in pairs:
             if all(are_sorted(k) and k[0] - k[-1] > allowance(k).max() for k in key):
-                return np.asarray(key)
+                return np.asarray(key), np.asarray(own)
     return None
 
 

@@ -65,6 +65,9 @@ _HALVES: dict[str, Callable[[Tensor], Tensor]] = {"sigmoid": torch.ones_like, "s
 """Operators that engines compute as 1/2 plus something, as (1 + tanh(x / 2)) / 2, with what they multiply that by:
 where the sigmoid is small, the two cancel, and its rounding is that of 1/2. A detector's scores are such values."""
 
+MOST_OF_HALVES = 2.0
+"""Largest change of a float16 or bfloat16, in units of its last place: sums of halves are added up in float32."""
+
 PLACES = 256
 """Change of the cells that a resized picture is made of: a place at cell 200 has eight bits less for its weights.
 
@@ -209,7 +212,8 @@ class RoundOtherwise(DispatchMode):
     def _draw(self, dtype: torch.dtype, factor: float, count: int) -> Tensor:
         wide = torch.promote_types(dtype, torch.float32)
         noise = torch.rand(count, generator=self._generator, dtype=wide).mul_(2).sub_(1)
-        return noise.mul_(torch.finfo(dtype).eps * self._step * factor).add_(1)
+        step = self._step if wide is dtype else min(self._step, MOST_OF_HALVES)
+        return noise.mul_(torch.finfo(dtype).eps * step * factor).add_(1)
 
 
 def _in_memory(tensor: Tensor) -> Tensor:

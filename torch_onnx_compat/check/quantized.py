@@ -29,6 +29,9 @@ An unrelated output of the same distribution would be off by sqrt(2) = 1.4 stand
 """
 
 
+STILL_SHARE = 0.1
+"""Largest share of the whole numbers that are off where no run of the original moved."""
+
 _QUANTIZED = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized", "torch.ao.quantization.fake_quantize")
 """Modules whose classes round to the steps of integers."""
 
@@ -74,20 +77,44 @@ def judge_by_spread(
     ]
     if not doubtful:
         return list(rows)
-    off = {i: _distance(found[i], wanted[i]) for i in doubtful}
-    own = dict.fromkeys((i for i in doubtful if off[i] <= SPREAD_SHARE * float(wanted[i].std())), 0.0)
+    doubts = {i: _Doubt(found[i], wanted[i]) for i in doubtful}
+    doubts = {i: doubt for i, doubt in doubts.items() if not doubt.is_hopeless}
     for other in others:
-        for i in own:
-            value = as_array(other.reference.outputs[i])
-            own[i] = max(own[i], _distance(value, wanted[i]) if value.shape == wanted[i].shape else 0.0)
-        if all(off[i] <= OWN_FACTOR * own[i] for i in own):
+        for i, doubt in doubts.items():
+            doubt.see(as_array(other.reference.outputs[i]))
+        if all(doubt.is_explained for doubt in doubts.values()):
             break
-    return [
-        replace(row, ok=True, tolerance=f"{OWN_FACTOR * own[i]:.2g} in the mean", detail=_describe(off[i], own[i]))
-        if i in own and off[i] <= OWN_FACTOR * own[i]
-        else row
-        for i, row in enumerate(rows)
-    ]
+    return [doubts[i].passed(row) if i in doubts and doubts[i].is_explained else row for i, row in enumerate(rows)]
+
+
+class _Doubt:
+    """An output that is off, and how far the original's own is in other runs."""
+
+    def __init__(self, found: Array, wanted: Array) -> None:
+        self._wanted = wanted
+        self._off, self._own = _distance(found, wanted), 0.0
+        self._places = found != wanted if found.dtype.kind != "f" else np.zeros(wanted.shape, dtype=bool)
+        """Where whole numbers are off: classes have no mean."""
+        self._still = self._places.copy()
+
+    @property
+    def is_hopeless(self) -> bool:
+        return self._off > SPREAD_SHARE * float(self._wanted.std())
+
+    @property
+    def is_explained(self) -> bool:
+        return self._off <= OWN_FACTOR * self._own and self._still.sum() <= STILL_SHARE * self._places.sum()
+
+    def see(self, value: Array) -> None:
+        """Takes in the output of another run."""
+        if value.shape == self._wanted.shape:
+            self._own = max(self._own, _distance(value, self._wanted))
+            self._still &= value == self._wanted
+
+    def passed(self, row: Comparison) -> Comparison:
+        """The row, passed."""
+        tolerance = f"{OWN_FACTOR * self._own:.2g} in the mean"
+        return replace(row, ok=True, tolerance=tolerance, detail=_describe(self._off, self._own))
 
 
 def _distance(found: Array, wanted: Array) -> float:

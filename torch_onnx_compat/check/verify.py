@@ -95,6 +95,7 @@ def verify(
         if not all(row.ok for row in rows):
             raise VerificationError(_message(rows, case), tuple(rows), case.inputs)
         inference.compare(case)
+    cases.notes += _uncompared(names, cases.so_far)
     inference.compare_extremes()
     cases.notes += [inference.note] if inference.note else []
     if cases.baked_places:
@@ -114,6 +115,23 @@ def verify(
     cases.notes += [*random_numbers.notes, *special.notes]
     _reject_special(special, rows, is_strict=cases.is_strict)
     return tuple(rows)
+
+
+def _uncompared(names: Sequence[str], cases: Sequence[Case]) -> list[str]:
+    """Notes on outputs that had no value to compare in any case: a detector found nothing, or a mask left nothing."""
+    notes = []
+    for name, values in zip(names, zip(*(case.reference.outputs for case in cases), strict=False), strict=False):
+        what = ""
+        if not any(value.numel() for value in values):
+            what = "is empty"
+        elif not any(bool(value.isfinite().any()) for value in values if not value.is_complex()):
+            what = "has no number but NaN and infinities" if values[0].is_floating_point() else ""
+        if what:
+            notes.append(
+                f"output {name!r} {what} in all {len(values)} cases, so nothing of it was compared: give samples= "
+                f"at which it has values."
+            )
+    return notes
 
 
 def _reject_special(special: Findings, rows: Sequence[Comparison], *, is_strict: bool) -> None:

@@ -132,6 +132,38 @@ def _differ_in_rows(values: Tensor) -> bool:
     return bool((ordered[..., 1:] != ordered[..., :-1]).all())
 
 
+def is_one_number(example: Tensor) -> bool:
+    """Whether an example holds whole numbers or booleans, and one of them only."""
+    is_real = example.is_floating_point() or example.is_complex()
+    return bool(example.numel()) and not is_real and bool((example == example.reshape(-1)[0]).all())
+
+
+def draw_beside(example: Tensor, seed: int, *, may_grow: bool = True) -> Tensor:
+    """Draws other whole numbers or booleans than those of an example that has one value only.
+
+    Of a mask of ones, some are 0; of token ids that are all 1, some are 0 and some are 2. The first of each row stays,
+    so that no row is masked as a whole.
+
+    Args:
+        example: Whole numbers or booleans, all of them equal.
+        seed: Of the draws.
+        may_grow: Whether numbers above the example's are drawn, too.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    value = int(example.reshape(-1)[0])
+    if example.dtype is torch.bool:
+        kinds = [0, 1]
+    else:
+        bounds = torch.iinfo(example.dtype)
+        least = 0 if value >= 0 else bounds.min
+        near = {0, 1, value - 1, value, value + 1} if may_grow else {0, value - 1, value}
+        kinds = sorted(number for number in near if least <= number <= bounds.max)
+    drawn = _pick(torch.tensor(kinds), tuple(example.shape), generator).to(example)
+    if example.dim() and example.shape[-1] > 1:
+        drawn[..., 0] = value
+    return drawn
+
+
 def _draw_distinct(values: Tensor, shape: tuple[int, ...], generator: torch.Generator) -> Tensor | None:
     """Rows without equal values; None where the example has not enough values, nor room between them."""
     kinds, length = values.unique(), shape[-1]

@@ -63,8 +63,10 @@ def row_groups(outputs: Sequence[Array], paths: Sequence[tree.Path]) -> list[Row
             found.append(RowGroup(tuple(members), False))
     taken = {index for group in found for index in group.members}
     for index, array in enumerate(outputs):
-        has_rows = index not in taken and array.ndim > 2 and array.size
-        if has_rows and scores_of_rows(array.reshape(-1, *array.shape[-2:])) is not None:
+        if index in taken or array.ndim < 3 or not array.size:
+            continue
+        rows = array.reshape(-1, *array.shape[-2:])
+        if scores_of_rows(rows, rows) is not None:
             found.append(RowGroup((index,), True))
     return found
 

@@ -18,6 +18,7 @@ from torch_onnx_compat.backends.internals import flexible_attention, symbolic
 from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.questions.arguments import leaves_of, replace_leaves
+from torch_onnx_compat.questions.known_shapes import KnownShapes
 from torch_onnx_compat.questions.log import Log
 from torch_onnx_compat.questions.memo import BATCH_NORM, ShapeMemo
 from torch_onnx_compat.questions.steps import Steps
@@ -34,12 +35,12 @@ class Beside(DispatchMode):
     lacks_values = False
     """Whether something was asked for that the tensors beside the fakes do not tell."""
 
-    def __init__(self, symbols: symbolic.Symbols, log: Log) -> None:
+    def __init__(self, symbols: symbolic.Symbols, log: Log, known: KnownShapes) -> None:
         super().__init__()  # type: ignore[no-untyped-call,unused-ignore]
         self._symbols, self._log = symbols, log
         self.steps: Steps | None = None
         """What is computed of the inputs, where anybody wants to know."""
-        self._memo = ShapeMemo(symbols, self._run_once)
+        self._memo = ShapeMemo(symbols, self._run_once, log, known)
         self._dims: list[dict[Any, int]] = []
 
     def fake_input(self, tensor: Tensor, dynamic: Collection[int]) -> Tensor:
@@ -277,8 +278,8 @@ class BesideMeta(Beside):
 
     has_values = False
 
-    def __init__(self, symbols: symbolic.Symbols, log: Log) -> None:
-        super().__init__(symbols, log)
+    def __init__(self, symbols: symbolic.Symbols, log: Log, known: KnownShapes) -> None:
+        super().__init__(symbols, log, known)
         self._without: dict[int, tuple[Tensor, Tensor]] = {}
         """The tensors without values that stand for the model's own ones, by identity, with these."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import types
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,6 +101,10 @@ class Log:
         """Whether C++ made a number of a size that values decide: the shapes after it may be fixed by mistake."""
         self.value_of: Callable[[Any], Any] = lambda expression: expression
         """An expression at the example's sizes."""
+        self.heard: list[tuple[Any, Any]] | None = None
+        """What the operator that runs asked so far, and the answers; None where nobody wants to know."""
+        self.is_deaf = False
+        """Whether what is asked now is nobody's question."""
         self.otherwise: Question | None = None
         """A condition that Python asks, and that gets the other answer."""
         self._seen: set[Any] = set()
@@ -109,6 +114,10 @@ class Log:
 
     def asked(self, expression: Any, answer: Any) -> Any:
         """Notes a condition, or a size that becomes a number; returns the answer."""
+        if self.is_deaf:
+            return answer
+        if self.heard is not None:
+            self.heard.append((expression, answer))
         is_condition = answer in (True, False) and not getattr(answer, "is_Integer", False)
         kind: Kind = "condition" if is_condition else "number"
         self.computed(expression, answer)
@@ -118,6 +127,24 @@ class Log:
         else:
             self._add(kind, expression, answer, symbolic.is_asked_by_python(frames_of_model()))
         return ~answer if self._is_of_other(expression) else answer
+
+    @contextmanager
+    def hearing(self) -> Iterator[list[tuple[Any, Any]]]:
+        """Gives what is asked while it is in force, and the answers."""
+        before, self.heard = self.heard, []
+        try:
+            yield self.heard
+        finally:
+            self.heard = before
+
+    @contextmanager
+    def deaf(self) -> Iterator[None]:
+        """While in force, what is asked is answered, and not noted."""
+        before, self.is_deaf = self.is_deaf, True
+        try:
+            yield
+        finally:
+            self.is_deaf = before
 
     def _is_of_other(self, expression: Any) -> bool:
         """Whether this is the condition that gets the other answer."""

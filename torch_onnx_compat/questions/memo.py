@@ -1,4 +1,7 @@
-"""Fakes have shapes and nothing else: what an operator yields for some shapes it yields for the same ones again."""
+"""Fakes have shapes and nothing else: what an operator yields for some shapes it yields for the same ones again.
+
+That is so within a run, and in the next runs of the same model.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.utils import _pytree as pytree
 
 from torch_onnx_compat.backends.internals import symbolic
 from torch_onnx_compat.questions.arguments import leaves_of, replace_leaves
+from torch_onnx_compat.questions.known_shapes import KnownShapes, Layout, Yielded, is_like
+from torch_onnx_compat.questions.log import Log
 
 
 class ShapeMemo:
@@ -21,10 +27,16 @@ class ShapeMemo:
     Args:
         symbols: What the fakes are made of.
         run: Runs an operator on fakes.
+        log: Notes what it asks.
+        known: What operators yielded in earlier runs.
     """
 
-    def __init__(self, symbols: symbolic.Symbols, run: Callable[[Any, Any, Any], Any]) -> None:
-        self._symbols, self._run = symbols, run
+    def __init__(
+        self, symbols: symbolic.Symbols, run: Callable[[Any, Any, Any], Any], log: Log, known: KnownShapes
+    ) -> None:
+        self._symbols, self._run, self._log, self._of_runs = symbols, run, log, known
+        self._made: dict[Layout, Tensor] = {}
+        """A fake of each layout that was known before."""
         self._known: dict[Hashable, Callable[[Any], Any]] = {}
         self._constants: list[Tensor] = []
         """The constants in the keys; a tensor that is gone leaves its number to the next one."""
@@ -48,13 +60,62 @@ class ShapeMemo:
             return leaves[0] if func._schema.is_mutable else self._like(leaves[0])
         if func is BATCH_NORM and _layout(real[0]) == _layout(leaves[0].actual):
             return (self._like(leaves[0]), *real[1:])
-        result = self._run(func, args, kwargs)
+        result = self._as_before(key, leaves, real) if key is not None else None
+        if result is None:
+            result = self._run_and_keep(key, leaves, func, args, kwargs)
         if key is not None:
             again = self._again(func, leaves, result)
             if again is not None and self._key(func, args, kwargs) == key:  # else it has resized an argument
                 self._known[key] = again
                 self._constants += [leaf for leaf in leaves if self._is_constant(leaf)]
         return result
+
+    def _run_and_keep(self, key: Hashable, leaves: list[Any], func: Any, args: Any, kwargs: Any) -> Any:
+        """Runs an operator, and keeps what it yields for the runs that follow."""
+        with self._log.hearing() as answers:
+            result = self._run(func, args, kwargs)
+        is_kept = key is not None and not func._schema.is_mutable and not any(map(self._is_of_this_run, leaves))
+        if is_kept and all(map(self._is_plain, leaves_of(result))):
+            form = replace_leaves(result, _Form)
+            self._of_runs.keep(key, Yielded(form, tuple(answers), tuple(self._log.pending)))
+        return result
+
+    def _as_before(self, key: Hashable, leaves: list[Any], real: Any) -> Any:
+        """The fakes of an earlier run, with the questions that were asked for them; None if there are none."""
+        number = self._symbols.environment.number
+        yielded = self._of_runs.find(key, number)
+        if yielded is None or any(map(self._is_of_this_run, leaves)):
+            return None
+        forms, tensors = pytree.tree_leaves(yielded.form), leaves_of(real)
+        if len(forms) != len(tensors):
+            return None
+        if not all(is_like(one.layout, tensor, number) for one, tensor in zip(forms, tensors, strict=True)):
+            return None
+        for asked, answer in yielded.answers:
+            self._log.asked(asked, answer)
+        self._log.pending[:] = yielded.pending
+        return pytree.tree_map(self._made_of, yielded.form)
+
+    def _made_of(self, form: _Form) -> Tensor:
+        if form.layout not in self._made:
+            shape, strides, dtype, _ = form.layout
+            with self._log.deaf():
+                self._made[form.layout] = self._symbols.fake_of(shape, strides, dtype, form.device)
+        return self._symbols.another(self._made[form.layout])
+
+    def _is_of_this_run(self, leaf: Any) -> bool:
+        """Whether an argument has no name in other runs: a constant, or a size that values decide."""
+        if isinstance(leaf, self._symbols.kind):
+            return any(map(symbolic.is_of_data, (*leaf.shape, *leaf.stride(), leaf.storage_offset())))
+        return self._is_constant(leaf) or symbolic.is_of_data(leaf)
+
+    def _is_plain(self, leaf: Any) -> bool:
+        """Whether a result is a fake that its layout tells all of."""
+        if not isinstance(leaf, self._symbols.kind) or leaf.layout is not torch.strided:
+            return False
+        is_at_start = type(leaf.storage_offset()) is int and not leaf.storage_offset()
+        is_simple = not (leaf.requires_grad or leaf.is_conj() or leaf.is_neg())
+        return is_at_start and is_simple and not self._is_of_this_run(leaf)
 
     def like(self, fakes: Any) -> Any:
         """Other fakes of the same shapes; anything else as it is."""
@@ -131,6 +192,13 @@ class ShapeMemo:
         return (kind, leaf)
 
 
+class _Form:
+    """What stands for a fake between runs; a class of its own, as a layout is a tuple, which containers are too."""
+
+    def __init__(self, fake: Tensor) -> None:
+        self.layout, self.device = _layout(fake), fake.device
+
+
 BATCH_NORM = torch.ops.aten._native_batch_norm_legit_no_training.default
 """In nearly every model of images, and some 10 ms in torch's Python; its first result is like its argument."""
 
@@ -152,7 +220,7 @@ def _writes_first_only(schema: Any) -> bool:
     return writes[0] and not any(writes[1:])
 
 
-def _layout(tensor: Tensor) -> tuple[tuple[Any, ...], tuple[Any, ...], torch.dtype, Any]:
+def _layout(tensor: Tensor) -> Layout:
     """Shape, strides, type and offset; of a symbolic number its expression."""
 
     def known(value: Any) -> Any:

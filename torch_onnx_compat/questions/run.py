@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from torch_onnx_compat.backends.custom_operators import run_functions
@@ -27,6 +26,7 @@ from torch_onnx_compat.places import first_line
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.questions.beside import Beside, BesideMeta, LacksValues
 from torch_onnx_compat.questions.calls import Calls
+from torch_onnx_compat.questions.known_shapes import KnownShapes
 from torch_onnx_compat.questions.log import Log, SymbolicRun
 from torch_onnx_compat.questions.question import Question
 from torch_onnx_compat.questions.reads import Reads
@@ -46,8 +46,9 @@ class SymbolicRuns:
         self._functions = functions
         self._runs: dict[tuple[int, ...], SymbolicRun] = {}
         self._asks_values = False
-        self._followed: tuple[Inputs, SymbolicRun | None] | None = None
-        """The last run that told what it computes, and its inputs."""
+        self._known = KnownShapes()
+        self._followed: tuple[tuple[int, ...] | None, SymbolicRun | None] = None, None
+        """The last run that told what it computes, and its sizes."""
 
     def at(self, sizes: Mapping[str, int]) -> SymbolicRun:
         """The run at some sizes of the dynamic axes; the others are the example's, long enough to trace."""
@@ -55,7 +56,15 @@ class SymbolicRuns:
         key = tuple(inputs.sizes().values())
         if key not in self._runs:
             self._runs[key] = self.on(self.observation.fit(inputs))
+            self._follow(inputs, self._runs[key])
         return self._runs[key]
+
+    def _follow(self, inputs: Inputs, run: SymbolicRun | None) -> None:
+        """Keeps the steps of one run, and no other's: they hold its constants."""
+        _, before = self._followed
+        if before is not None:
+            before.steps = None
+        self._followed = tuple(inputs.sizes().values()), run
 
     def inputs_at(self, sizes: Mapping[str, int]) -> Inputs:
         """The inputs of the run at some sizes, before they are made to fit."""
@@ -64,7 +73,9 @@ class SymbolicRuns:
 
     def on(self, inputs: Inputs) -> SymbolicRun:
         """A run on other values, which is not kept."""
-        run = run_symbolically(self.observation, inputs, self._functions, try_without=not self._asks_values)
+        run = run_symbolically(
+            self.observation, inputs, self._functions, self._known, try_without=not self._asks_values
+        )
         self._asks_values |= run.has_values
         return run
 
@@ -78,10 +89,12 @@ class SymbolicRuns:
         if question.kind != "condition" or question.operator:
             return False
         kind = Beside if self._asks_values else BesideMeta
-        if self._followed is None or self._followed[0] is not inputs:  # several questions are asked on the same inputs
-            self._followed = inputs, _run(self.observation, self.observation.fit(inputs), (), kind, Follow())
-        ours = self._followed[1]
-        theirs = _run(self.observation, self.observation.fit(inputs), (), kind, Follow(question))
+        fitted = self.observation.fit(inputs)
+        at, ours = self._followed
+        if at != tuple(inputs.sizes().values()):
+            ours = _run(self.observation, fitted, (), kind, self._known)
+            self._follow(inputs, ours)
+        theirs = _run(self.observation, fitted, (), kind, self._known, question)
         if ours is None or theirs is None or ours.steps is None or theirs.steps is None:
             return False
         return theirs.asks_no_more_than(ours) and are_same(ours.steps, theirs.steps)
@@ -98,7 +111,12 @@ class SymbolicRuns:
 
 
 def run_symbolically(
-    observation: Observation, inputs: Inputs, functions: Sequence[Any] = (), *, try_without: bool = True
+    observation: Observation,
+    inputs: Inputs,
+    functions: Sequence[Any] = (),
+    known: KnownShapes | None = None,
+    *,
+    try_without: bool = True,
 ) -> SymbolicRun:
     """Runs the original with a symbol for the size of every dynamic axis.
 
@@ -106,11 +124,13 @@ def run_symbolically(
         observation: Has the original.
         inputs: Its inputs; the questions are answered as at their sizes.
         functions: Functions whose calls are recorded.
+        known: What operators yielded in earlier runs.
         try_without: Whether to try first if it asks for no values.
     """
     start = time.thread_time()  # what is asked next depends on it, and not on other work of the machine
     kinds = (BesideMeta, Beside) if try_without else (Beside,)
-    run = next(run for kind in kinds if (run := _run(observation, inputs, functions, kind)) is not None)
+    known = KnownShapes() if known is None else known
+    run = next(run for kind in kinds if (run := _run(observation, inputs, functions, kind, known)) is not None)
     run.seconds = time.thread_time() - start
     return run
 
@@ -141,20 +161,13 @@ def _observed(
         yield
 
 
-@dataclass(frozen=True)
-class Follow:
-    """Has a run tell what it computes."""
-
-    otherwise: Question | None = None
-    """A condition that gets the other answer."""
-
-
 def _run(
     observation: Observation,
     inputs: Inputs,
     functions: Sequence[Any],
     kind: type[Beside],
-    follow: Follow | None = None,
+    known: KnownShapes,
+    otherwise: Question | None = None,
 ) -> SymbolicRun | None:
     """A run; None if it needs values and has none.
 
@@ -163,16 +176,16 @@ def _run(
         inputs: Its inputs.
         functions: Functions whose calls are recorded.
         kind: What runs beside the fakes.
-        follow: What the run tells in addition.
+        known: What operators yielded in earlier runs.
+        otherwise: A condition that gets the other answer.
     """
     found = SymbolicRun(has_values=kind.has_values)
     log = Log(found)
     symbols = symbolic.Symbols(log.asked)
     log.value_of = symbols.environment.number
-    mode = kind(symbols, log)
-    if follow is not None:
-        found.steps = mode.steps = Steps(symbols.kind)
-        log.otherwise = follow.otherwise
+    mode = kind(symbols, log, known)
+    found.steps = mode.steps = Steps(symbols.kind)
+    log.otherwise = otherwise
     found.calls = Calls(functions)
     errors = CaughtErrors(observation.prepared.reach.handlers)
     if errors.may_catch and not mode.has_values:
@@ -183,14 +196,15 @@ def _run(
             mode.fake_input(tensor.clone(), axes) for tensor, axes in zip(inputs.tensors, inputs.axes, strict=True)
         ]
         log.symbols = mode.symbols_of(inputs)
+        known.begin(log.symbols)
         with _observed(observation.prepared, symbols, log, mode, errors):
             result = subject(*fakes)
         mode.end(result)
         if mode.lacks_values or (errors.may_suppress and not mode.has_values):
             return None
         log.note_keys()
-        known = observation.caught_errors(inputs) if errors.found else ()
-        found.obstacle = next((f"the model catches an error: {e}" for e in errors.found if e not in known), "")
+        caught = observation.caught_errors(inputs) if errors.found else ()
+        found.obstacle = next((f"the model catches an error: {e}" for e in errors.found if e not in caught), "")
     except MemoryError:
         raise
     except LacksValues:

@@ -81,6 +81,12 @@ class Symbols:
             return int(expression)
         return self.environment.create_symintnode(expression, hint=int(self.environment.number(expression)))
 
+    def fake_of(self, shape: Sequence[Any], strides: Sequence[Any], dtype: torch.dtype, device: Any) -> Tensor:
+        """A fake with sizes and strides that formulas tell."""
+        sizes, steps = ([self.size(one) for one in values] for values in (shape, strides))
+        made: Tensor = self.run(torch.empty_strided, (sizes, steps), {"dtype": dtype, "device": device})
+        return made
+
     def run(self, function: Any, args: Any, kwargs: Any) -> Any:
         """What an operator yields for fakes: fakes of the right shapes."""
         with self.mode:
