@@ -79,3 +79,54 @@ def test_an_axis_that_values_decide_is_tried_at_the_samples_sizes(exporter):
     x, lengths = ragged([2, 6, 1])
     found = result.session().run(None, {"x": x.numpy(), "lengths": lengths.numpy()})[0]
     np.testing.assert_allclose(found, SplitByLengths()(x, lengths), atol=1e-5)
+
+
+class Padded(nn.Module):
+    """Sums what a mask leaves, in words whose numbers are below 3; refuses a mask of twos."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(3, 4)
+
+    def forward(self, ids, mask):
+        if mask.max() > 1:
+            raise ValueError("a mask is 0 or 1")
+        return (self.table(ids) * mask[..., None]).sum(1)
+
+
+@rewrite(nn.functional.embedding, name="first_word_only", needed_on=("torchscript", "dynamo"), registry=None)
+def first_word_only(input, weight, *args, **kwargs):
+    return weight[1].expand(*input.shape, weight.shape[1])
+
+
+ONES = torch.ones(2, 6, dtype=torch.int64)
+
+
+@pytest.mark.parametrize("dynamic", [None, {"ids": {1: "length"}, "mask": {1: "length"}}])
+def test_an_example_of_ones_is_tried_with_other_numbers(dynamic):
+    options = {"dynamic": dynamic, "exporter": "torchscript"}
+    result = export_compat(Padded().eval(), (ONES, ONES), **options)
+    assert "other numbers" in {row.case for row in result.table}
+    with pytest.raises(VerificationError, match="other numbers"):
+        export_compat(Padded().eval(), (ONES, ONES), rewrites=[first_word_only], **options)
+
+
+def test_what_the_model_takes_of_one_input_only():
+    """The lengths have to be what they are."""
+
+    def forward(ids, lengths):
+        if (lengths != ids.shape[1]).any():
+            raise ValueError("a length is not right")
+        return ids * 2.0 + lengths[:, None]
+
+    ids, lengths = torch.ones(5, 6, dtype=torch.int64), torch.full((5,), 6)
+    result = export_compat(forward, (ids, lengths), exporter="torchscript")
+    labels = {row.case for row in result.table}
+    assert "other numbers in 'ids'" in labels
+    assert not {"other numbers", "other numbers in 'lengths'"} & labels
+
+
+def test_an_output_without_values_is_told():
+    result = export_compat(lambda x: (x * 2, x[x > 1e6]), (torch.randn(4, 5),), exporter="torchscript")
+    (note,) = (note for note in result.notes if "nothing of it was compared" in note)
+    assert note.startswith("output 'output_1' is empty")

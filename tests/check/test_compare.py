@@ -122,3 +122,41 @@ def test_the_largest_numbers_have_a_typical_magnitude():
     wanted = torch.tensor([1.5e308, 1.7e308, -1.6e308, 1.4e308], dtype=torch.float64)
     assert compare_outputs(wanted.numpy() * (1 - 1e-12), wanted).ok
     assert not compare_outputs(wanted.numpy() * 0.9, wanted).ok
+
+
+def test_a_number_that_masks_most_values_excuses_none():
+    wanted = torch.full((4, 20), -1e9)
+    wanted[:, ::4] = torch.randn(4, 5, generator=torch.Generator().manual_seed(0))
+    found = wanted.numpy().copy()
+    assert compare_outputs(found * np.float32(1 + 1e-6), wanted).ok
+    found[:, ::4] *= 1.5
+    assert not compare_outputs(found, wanted).ok
+
+
+def test_a_column_of_small_values_is_judged_by_its_own():
+    """Places in pixels, and a confidence."""
+    rows = torch.rand(17, 3, generator=torch.Generator().manual_seed(0)) * torch.tensor([1280.0, 720.0, 1.0])
+    found = rows.numpy().copy()
+    assert compare_outputs(found * np.float32(1 + 1e-6), rows).ok
+    found[:, 2] *= 0.99
+    assert not compare_outputs(found, rows).ok
+
+
+def test_a_channel_of_small_values_is_judged_by_its_own():
+    maps = torch.rand(1, 2, 8, 8, generator=torch.Generator().manual_seed(0)) * torch.tensor([5000.0, 1.0]).view(
+        2, 1, 1
+    )
+    found = maps.numpy().copy()
+    found[:, 1] *= 0.9
+    assert not compare_outputs(found, maps).ok
+
+
+def test_what_is_left_of_large_values_may_be_off_by_their_rounding():
+    wanted = torch.cat([torch.full((16, 1), 100.0), torch.full((16, 1), 1e-7)], 1)
+    assert compare_outputs(wanted.numpy() + np.float32([0, 3e-6]), wanted).ok
+
+
+@pytest.mark.parametrize("wanted", [torch.arange(20000.0, 20032.0), torch.arange(32) * 40 + 0.5])
+def test_whole_numbers_and_halves_held_as_floats(wanted):
+    assert compare_outputs(wanted.numpy() * np.float32(1 + 1e-7), wanted).ok
+    assert not compare_outputs(wanted.numpy() + np.float32(0.5), wanted).ok

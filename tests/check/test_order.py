@@ -120,3 +120,21 @@ def test_rows_of_outputs_apart_are_put_back():
     order = row_orders(apart, paths, alone)
     moved = [a[order[i]] if i in order else a for i, a in enumerate(alone)]
     assert any((a != w.numpy()).any() for a, w in zip(moved, apart, strict=True))
+
+
+def test_a_mask_is_no_score():
+    """Of ones and zeros nothing but the mask itself tells which row is which."""
+    wanted = (torch.arange(48.0).reshape(2, 12, 2), torch.tensor([[1.0] * 7 + [0.0] * 5] * 2))
+    found = [wanted[0].numpy()[:, [1, 0, *range(2, 12)]], wanted[1].numpy()]
+    assert row_orders(wanted, [(0,), (1,)], found) == {}
+
+
+def test_equal_numbers_are_no_scores():
+    wanted = (torch.arange(8.0).reshape(4, 2), torch.zeros(4))
+    assert row_orders(wanted, [(0,), (1,)], [wanted[0].numpy()[::-1], wanted[1].numpy()]) == {}
+
+
+def test_equal_scores_that_the_file_rounds_otherwise_may_change_places():
+    wanted = (torch.arange(6.0).reshape(3, 2), torch.tensor([0.7, 0.7, 0.2]))
+    found = [wanted[0].numpy()[[1, 0, 2]], np.nextafter(wanted[1].numpy(), [1, 0, 0], dtype=np.float32)]
+    assert set(row_orders(wanted, [(0,), (1,)], found)) == {0, 1}

@@ -119,6 +119,43 @@ class Branches(nn.Module):
         return z / z.pow(2).mean(-1, keepdim=True).add(1e-5).sqrt()
 
 
+class Prompted(Attention):
+    """The same with a mask of what is padded. Its example is one word over and over, without padding."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.key = nn.Linear(16, 16), nn.Linear(16, 16)
+
+    def forward(self, ids, mask):
+        x = self.embed(ids) + self.pos[:, : ids.shape[1]]
+        scores = self.query(x) @ self.key(x).transpose(1, 2) / 4
+        scores = torch.where(mask[:, None] != 0, scores, -1e4)
+        return self.head(x + scores.softmax(-1) @ x)
+
+
+class Policy(nn.Module):
+    """Scores of moves, most of which are not allowed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(12, 24), nn.ReLU(), nn.Linear(24, 40))
+
+    def forward(self, x, legal):
+        return self.layers(x).masked_fill(~legal, -1e8)
+
+
+class KeyPoints(nn.Module):
+    """Places in pixels, and beside them confidences."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places, self.confidence = nn.Linear(12, 34), nn.Linear(12, 17)
+
+    def forward(self, x):
+        places = 320 + 200 * self.places(x).unflatten(-1, (17, 2)).tanh()
+        return torch.cat([places, self.confidence(x).sigmoid()[..., None]], -1)
+
+
 def with_statistics(model: nn.Module, *shape: int) -> nn.Module:
     """Sets the statistics of batch norms by a few batches, and makes scales differ."""
     for module in model.modules():
@@ -186,6 +223,14 @@ SMALL = (
     Subject("unet", Unet, image(24), {"x": {0: "batch"}}),
     Subject("attention", Attention, lambda: (torch.randint(0, 50, (2, 9)),), {"ids": {0: "batch", 1: "time"}}),
     Subject("branches", Branches, lambda: (torch.randn(6, 10),), BATCH),
+    Subject(
+        "prompted",
+        Prompted,
+        lambda: (torch.ones(2, 9).long(), torch.ones(2, 9).long()),
+        {"ids": {0: "batch"}, "mask": {0: "batch"}},
+    ),
+    Subject("policy", Policy, lambda: (torch.randn(4, 12), torch.rand(4, 40) < 0.3)),
+    Subject("key points", KeyPoints, lambda: (torch.randn(4, 12),), BATCH),
 )
 
 LARGE = (
@@ -245,7 +290,9 @@ def draw_probes(inputs: Inputs) -> Iterator[Inputs]:
         if tensor.is_floating_point():
             return torch.randn(tensor.shape, generator=generator)
         low, high = int(tensor.min()), int(tensor.max())
-        return torch.randint(low, high + 1, tensor.shape, generator=generator)
+        if low == high:  # what people use is not one number
+            low, high = 0, 1 if tensor.dtype is torch.bool else high + 3
+        return torch.randint(low, high + 1, tensor.shape, generator=generator).to(tensor.dtype)
 
     yield inputs
     for _ in range(PROBES):
@@ -321,8 +368,10 @@ def off_bias(model: ir.Model, values: Any) -> Iterator[Place]:
 def to_float16(model: ir.Model, values: Any) -> Iterator[Place]:
     for weight in weights(model):
         array = weight.const_value.numpy()
-        if (array.astype(np.float16).astype(np.float32) != array).any() and array.size > 1:
-            yield str(weight.name), lambda w=weight, a=array: set_weight(w, a.astype(np.float16).astype(np.float32))
+        most = np.finfo(np.float16).max
+        rounded = array.clip(-most, most).astype(np.float16).astype(np.float32)
+        if (rounded != array).any() and array.size > 1:
+            yield str(weight.name), lambda w=weight, a=rounded: set_weight(w, a)
 
 
 def set_attribute(node: ir.Node, name: str, value: Any) -> None:

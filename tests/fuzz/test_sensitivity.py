@@ -13,6 +13,9 @@ KINDS = {
     "unet": ("resize mode", "resize grid", "other operator", "padding", "concat swapped"),
     "attention": ("size frozen", "axis", "bias off"),
     "branches": ("axis", "bias off", "channel 5 % off"),
+    "prompted": ("branch frozen", "channel 5 % off", "axis"),
+    "policy": ("other operator", "bias off", "channel 5 % off"),
+    "key points": ("other operator", "bias off", "channel 5 % off"),
 }
 """For each model some kinds of fault; a model has no place for some."""
 

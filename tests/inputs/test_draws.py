@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.inputs.draws import draw_like
+from torch_onnx_compat.inputs.draws import draw_beside, draw_like, is_one_number
 from torch_onnx_compat.inputs.dynamic import with_axes
 from torch_onnx_compat.inputs.inputs import bind
 
@@ -171,3 +171,26 @@ def test_what_is_sorted_stays_so_with_its_ends(dtype, numbers):
         found = found.float()
         assert (found[0], found[-1]) == (numbers[0], numbers[-1])
         assert found.tolist() == sorted(found.tolist(), reverse=numbers[0] > numbers[-1])
+
+
+@pytest.mark.parametrize(
+    ("example", "kinds"),
+    [
+        (torch.ones(4, 50, dtype=torch.int64), {0, 1, 2}),
+        (torch.zeros(4, 50, dtype=torch.uint8), {0, 1}),
+        (torch.full((4, 50), 255, dtype=torch.uint8), {0, 1, 254, 255}),
+        (torch.full((4, 50), -100), {-101, -100, -99, 0, 1}),
+        (torch.ones(4, 50, dtype=torch.bool), {False, True}),
+    ],
+)
+def test_beside_one_number_there_are_others(example, kinds):
+    assert is_one_number(example)
+    drawn = draw_beside(example, 0)
+    assert (drawn.dtype, drawn.shape) == (example.dtype, example.shape)
+    assert set(drawn.unique().tolist()) == kinds
+    assert (drawn[:, 0] == example[:, 0]).all()
+    assert int(draw_beside(example, 0, may_grow=False).max()) == int(example.max())
+
+
+def test_what_is_not_one_number():
+    assert not any(map(is_one_number, (torch.arange(3), torch.ones(3), torch.zeros(0, dtype=torch.int64))))

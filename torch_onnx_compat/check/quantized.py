@@ -29,8 +29,8 @@ An unrelated output of the same distribution would be off by sqrt(2) = 1.4 stand
 """
 
 
-STILL_SHARE = 0.1
-"""Largest share of the whole numbers that are off where no run of the original moved."""
+STILL_SHARE = 0.02
+"""Largest share of an output's whole numbers that are off where no run of the original moved."""
 
 _QUANTIZED = ("torch.ao.nn.quantized", "torch.ao.nn.intrinsic.quantized", "torch.ao.quantization.fake_quantize")
 """Modules whose classes round to the steps of integers."""
@@ -93,9 +93,8 @@ class _Doubt:
     def __init__(self, found: Array, wanted: Array) -> None:
         self._wanted = wanted
         self._off, self._own = _distance(found, wanted), 0.0
-        self._places = found != wanted if found.dtype.kind != "f" else np.zeros(wanted.shape, dtype=bool)
-        """Where whole numbers are off: classes have no mean."""
-        self._still = self._places.copy()
+        self._still = found != wanted if found.dtype.kind != "f" else np.zeros(wanted.shape, dtype=bool)
+        """Where whole numbers are off, and no run has moved: classes have no mean."""
 
     @property
     def is_hopeless(self) -> bool:
@@ -103,7 +102,7 @@ class _Doubt:
 
     @property
     def is_explained(self) -> bool:
-        return self._off <= OWN_FACTOR * self._own and self._still.sum() <= STILL_SHARE * self._places.sum()
+        return self._off <= OWN_FACTOR * self._own and self._still.sum() <= STILL_SHARE * self._still.size
 
     def see(self, value: Array) -> None:
         """Takes in the output of another run."""

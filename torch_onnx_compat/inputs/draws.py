@@ -156,8 +156,8 @@ def draw_beside(example: Tensor, seed: int, *, may_grow: bool = True) -> Tensor:
     else:
         bounds = torch.iinfo(example.dtype)
         least = 0 if value >= 0 else bounds.min
-        near = {0, 1, value - 1, value, value + 1} if may_grow else {0, value - 1, value}
-        kinds = sorted(number for number in near if least <= number <= bounds.max)
+        most = bounds.max if may_grow else value
+        kinds = sorted({n for n in (0, 1, value - 1, value, value + 1) if least <= n <= most})
     drawn = _pick(torch.tensor(kinds), tuple(example.shape), generator).to(example)
     if example.dim() and example.shape[-1] > 1:
         drawn[..., 0] = value
