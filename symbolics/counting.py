@@ -84,9 +84,9 @@ def histc_of_data(input: Tensor, bins: int = 100, min: float = 0, max: float = 0
     return histogram(input, bins, low - same, high + same)
 
 
-@decomposition(torch.histc, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+@decomposition(torch.histc, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def histc_to_counts(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """Histogram between given bounds; stock TorchScript has no symbolic for it.
+    """Histogram between given bounds; stock TorchScript has no symbolic for it, stock dynamo misplaces values at edges.
 
     Declines: bounds of the data.
     """

@@ -129,6 +129,13 @@ def test_a_number_of_classes_is_left_alone(exporter):
     assert not result.applied
 
 
+@pytest.mark.parametrize(("bins", "low", "high", "step"), [(100, 0.0, 10.0, 0.1), (10, -1, 1, 0.025)])
+def test_values_on_the_edges_of_bins(bins, low, high, step, exporter):
+    """torch.onnx's dynamo exporter counts some of them in the bin beside."""
+    x = torch.arange(round(low / step), round(high / step) + 1) * step
+    assert_same_outputs(lambda x: torch.histc(x, bins, low, high), x, exporter, uses=("histc_to_counts",))
+
+
 def test_declines_bounds_of_the_data():
     with pytest.raises(Declined, match="min and max must be given"):
         catalogue()["histc_to_counts"].body(torch.ones(2, 4), 5)

@@ -230,7 +230,8 @@ def allowance(wanted: Array) -> Array:
 
 
 def _limits(wanted: Array, rtol: float, atol: float) -> Array:
-    limits: Array = rtol * np.abs(wanted) + atol * _magnitudes(wanted)
+    with np.errstate(invalid="ignore"):  # no part of an infinity is a number
+        limits: Array = rtol * np.abs(wanted) + atol * _magnitudes(wanted)
     finite = wanted[np.isfinite(wanted)]
     if finite.size and np.abs(finite).max() < EXACT and (4 * finite == np.round(4 * finite)).all():
         limits = np.minimum(limits, OFF_QUARTERS)
