@@ -160,3 +160,11 @@ def test_what_is_left_of_large_values_may_be_off_by_their_rounding():
 def test_whole_numbers_and_halves_held_as_floats(wanted):
     assert compare_outputs(wanted.numpy() * np.float32(1 + 1e-7), wanted).ok
     assert not compare_outputs(wanted.numpy() + np.float32(0.5), wanted).ok
+
+
+def test_the_caller_s_tolerance_is_of_the_whole():
+    wanted = torch.tensor([[1000.0, 1.0]] * 16)
+    found = wanted.numpy() + np.float32([0, 5])
+    assert not compare_outputs(found, wanted).ok
+    assert compare("case", "output", found, wanted, atol=1e-2).ok
+    assert not compare("case", "output", found, wanted, atol=1e-3).ok

@@ -103,7 +103,8 @@ def compare(
         return Comparison(case, output, float("inf"), float("inf"), "", False, "NaN or infinities stand elsewhere")
     a, b = found[finite].astype(np.float64), reference[finite].astype(np.float64)
     difference = np.abs(a - b)
-    allowed = _limits(reference.astype(np.float64), relative, absolute)[finite]
+    allowed = _limits(reference.astype(np.float64), relative, absolute, is_own=rtol is not None or atol is not None)
+    allowed = allowed[finite]
     max_abs, max_rel = _extremes(difference, b)
     tolerance = f"{relative:g} rel + {absolute:g} of median"
     ok = bool((difference <= allowed).all())
@@ -229,9 +230,12 @@ def allowance(wanted: Array) -> Array:
     return _limits(wanted.astype(np.float64), RTOL[dtype], ATOL[dtype])
 
 
-def _limits(wanted: Array, rtol: float, atol: float) -> Array:
+def _limits(wanted: Array, rtol: float, atol: float, *, is_own: bool = False) -> Array:
+    """The tolerance of each value; the caller's own is relative to the whole output's magnitude."""
     with np.errstate(invalid="ignore"):  # no part of an infinity is a number
-        limits: Array = rtol * np.abs(wanted) + atol * _magnitudes(wanted)
+        limits: Array = rtol * np.abs(wanted) + atol * (_typical_magnitude(wanted) if is_own else _magnitudes(wanted))
+    if is_own or rtol > RTOL[torch.float32]:
+        return limits
     finite = wanted[np.isfinite(wanted)]
     if finite.size and np.abs(finite).max() < EXACT and (4 * finite == np.round(4 * finite)).all():
         limits = np.minimum(limits, OFF_QUARTERS)
