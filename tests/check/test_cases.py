@@ -126,6 +126,18 @@ def test_what_the_model_takes_of_one_input_only():
     assert not {"other numbers", "other numbers in 'lengths'"} & labels
 
 
+@pytest.mark.parametrize(
+    ("model", "numbers"),
+    [
+        (lambda x, n: x[:, :n].mean(1), torch.tensor(3)),  # of nothing, NaN
+        (lambda x, n: nn.functional.embedding_bag(n.new_zeros(8), x.T, n), torch.zeros(3, dtype=torch.int64)),
+    ],
+    ids=["mean of nothing", "offsets"],
+)
+def test_numbers_that_make_no_sense_refuse_nothing(model, numbers):
+    export_compat(model, (torch.randn(2, 5), numbers), exporter="torchscript", control_flow=True)
+
+
 def test_an_output_without_values_is_told():
     result = export_compat(lambda x: (x * 2, x[x > 1e6]), (torch.randn(4, 5),), exporter="torchscript")
     (note,) = (note for note in result.notes if "nothing of it was compared" in note)

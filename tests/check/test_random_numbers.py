@@ -28,6 +28,11 @@ def sampled(x):
     return torch.multinomial((50 * x).softmax(-1), 1)
 
 
+def hardened(x):
+    """The noise that changes which is the best is rare, and the same for all changes nothing."""
+    return F.gumbel_softmax(4 * x, hard=True).argmax(-1)
+
+
 def flipped(x):
     """One time in a thousand."""
     return x.sum() + (torch.rand([]) > 0.999) * 1.0
@@ -67,6 +72,11 @@ def test_what_draws_is_refused(model, exporter):
     assert torch.equal(state, torch.get_rng_state())
 
 
+def test_noise_that_is_rarely_large():
+    with pytest.raises(CompatError, match=OTHERS):
+        export_compat(hardened, (X,), exporter="dynamo")
+
+
 def test_a_branch_that_is_rarely_taken():
     with pytest.raises(CompatError):
         export_compat(branched, (X,), exporter="torchscript")
@@ -90,30 +100,35 @@ def test_a_loop_that_the_rarest_numbers_never_end():
 @pytest.mark.parametrize(
     ("draw", "least", "most"),
     [
-        (lambda: torch.rand(3), 0, 1),
-        (lambda: torch.empty(3).uniform_(2, 4), 2, 4),
-        (lambda: torch.bernoulli(torch.tensor([0.01, 0.99, 0.5])), 0, 1),
-        (lambda: torch.randint(3, 9, (3,)), 3, 8),
-        (lambda: torch.multinomial(torch.tensor([[0.0, 0.9, 0.1]]), 1), 2, 1),
-        (lambda: torch.randperm(3), torch.tensor([0, 1, 2]), torch.tensor([2, 1, 0])),
-        (lambda: torch.empty(3).exponential_(2.0), 0, 15),
-        (lambda: torch.poisson(torch.full((3,), 4.0)), 0, 17),
+        (lambda: torch.rand(4), 0, 1),
+        (lambda: torch.empty(4).uniform_(2, 4), 2, 4),
+        (lambda: torch.bernoulli(torch.tensor([0.01, 0.99, 0.5, 0.5])), 0, 1),
+        (lambda: torch.randint(3, 9, (4,)), 3, 8),
+        (lambda: torch.empty(4).exponential_(2.0), 0, 15),
+        (lambda: torch.poisson(torch.full((4,), 4.0)), 0, 17),
     ],
 )
-def test_the_rarest_numbers(draw, least, most):
-    for is_high, number in ((False, least), (True, most)):
+def test_the_rarest_numbers_take_turns(draw, least, most):
+    for is_high, wanted in ((False, [least, most] * 2), (True, [most, least] * 2)):
         with RareDraws(is_high=is_high):
             found = draw()
-        torch.testing.assert_close(
-            found.double(), torch.as_tensor(number).double().expand(found.shape), atol=1e-6, rtol=0
-        )
-    with RareDraws(is_high=True):
-        assert torch.randn(99).min() > 1 > torch.normal(0.0, 1.0, (99,)).min() - 9
-        nn.LSTM(3, 3, num_layers=2, dropout=0.5).eval()(X)  # may draw, and does not
+        torch.testing.assert_close(found.double(), torch.tensor(wanted).double(), atol=1e-6, rtol=0)
+
+
+def test_the_rarest_samples():
+    for is_high, sample, order in ((False, 2, [0, 1, 2]), (True, 1, [2, 1, 0])):
+        with RareDraws(is_high=is_high):
+            assert torch.multinomial(torch.tensor([[0.0, 0.9, 0.1]]), 1).tolist() == [[sample]]
+            assert torch.randperm(3).tolist() == order
+            assert (torch.randn(99).abs() > 1).all()
+            nn.LSTM(3, 3, num_layers=2, dropout=0.5).eval()(X)  # may draw, and does not
 
 
 def test_the_statement_is_named():
-    with pytest.raises(CompatError, match=r"draws random numbers at .*test_random_numbers.py:\d+, and computes"):
+    with pytest.raises(
+        CompatError,
+        match=r"draws random numbers at .*test_random_numbers.py:\d+ that have a part in what it computes, and",
+    ):
         export_compat(dropped, (X,), exporter="torchscript")
 
 
@@ -140,7 +155,33 @@ def test_draws_that_reach_nothing_are_no_matter(exporter):
 def test_draws_that_make_no_difference_are_told(exporter):
     result = export_compat(lambda x: x + 0 * torch.rand_like(x), (X,), exporter=exporter)
     (note,) = (note for note in result.notes if "random numbers" in note)
-    assert "have a part in what it computes" in note
+    assert "that have a part in what it computes; in " in note
+
+
+class SkippingByNumpy(Skipping):
+    def forward(self, x):
+        for layer in self.layers:
+            chance = np.random.rand()
+            if not self.training or chance > 0.1:
+                x = layer(x).relu()
+        return x
+
+
+def test_numbers_that_nobody_follows_are_told():
+    result = export_compat(SkippingByNumpy().eval(), (X,), exporter="torchscript", dynamic="batch")
+    (note,) = (note for note in result.notes if "random numbers" in note)
+    assert note.startswith("the model draws random numbers of numpy, which nobody can follow; in ")
+
+
+def greedy(x):
+    """The best of each row, drawn among equal ones."""
+    best = torch.where(x < x.amax(-1, keepdim=True), -torch.inf, x)
+    return torch.multinomial(best.softmax(-1), 1)
+
+
+def test_where_all_is_equal_random_numbers_may_decide():
+    result = export_compat(greedy, (X,), exporter="torchscript")
+    assert any(note.startswith("at zeros random numbers decide") for note in result.notes)
 
 
 def test_a_model_that_draws_nothing_is_run_no_more(monkeypatch):

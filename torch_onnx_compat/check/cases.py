@@ -183,30 +183,30 @@ class Cases:
     def _beside_constants(self) -> Iterator[Case]:
         """Cases with other whole numbers and booleans than an example that has one: of ones as a mask, or as token ids.
 
-        All of them at once, if the original takes that, else one input after the other.
+        All of them at once, if the original takes that, else one input after the other. Where it computes NaN or
+        infinities, as the mean of nothing, the numbers make no sense.
         """
         constant = [i for i, t in enumerate(self._inputs.tensors) if is_one_number(t)]
         drawn = self._drawn("other numbers", self._inputs)
-        for may_grow in (True, False) if len(constant) > 1 else ():
-            found = list(self._searched("other numbers", self._with_drawn_beside(drawn, constant, may_grow=may_grow)))
-            if found:
-                yield replace(found[0], is_searched=False)
-                return
-        for index in constant:
-            label = f"other numbers in {self._inputs.names[index]!r}"
-            for may_grow in (True, False):
-                found = list(self._searched(label, self._with_drawn_beside(drawn, [index], may_grow=may_grow)))
-                if found:
-                    yield replace(found[0], is_searched=False)
-                    break
+        together = list(self._first_sensible("other numbers", drawn, constant)) if len(constant) > 1 else []
+        yield from together
+        for index in () if together else constant:
+            yield from self._first_sensible(f"other numbers in {self._inputs.names[index]!r}", drawn, [index])
 
-    def _with_drawn_beside(self, inputs: Inputs, places: Collection[int], *, may_grow: bool) -> Inputs:
-        seed = self._verify.seed
-        tensors = (
-            draw_beside(self._inputs.tensors[i], seed + i, may_grow=may_grow) if i in places else tensor
-            for i, tensor in enumerate(inputs.tensors)
-        )
-        return replace(inputs, tensors=tuple(tensors))
+    def _first_sensible(self, label: str, inputs: Inputs, places: Collection[int]) -> Iterator[Case]:
+        for has_zero in (True, False):
+            tensors = (
+                draw_beside(self._inputs.tensors[i], self._verify.seed + i, has_zero=has_zero)
+                if i in places
+                else tensor
+                for i, tensor in enumerate(inputs.tensors)
+            )
+            found = replace(inputs, tensors=tuple(tensors))
+            name = label if has_zero else f"{label}, none of them 0"
+            for case in self._searched(name, found):
+                if all(bool(o.isfinite().all()) for o in case.reference.outputs):
+                    yield replace(case, is_searched=False)
+                    return
 
     def _on_other_sides(self) -> Iterator[Case]:
         """Cases at values at which a decision comes to what it came to in no other case."""

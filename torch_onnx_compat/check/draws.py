@@ -85,12 +85,12 @@ def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
 
 
 class RareDraws(_Draws):
-    """The smallest numbers that could be drawn instead of those that are, or the largest; of samples, the rarest.
+    """The smallest and largest numbers that could be drawn instead of those that are, in turn; of samples, the rarest.
 
     A branch that is taken one time in a hundred is taken here. What no rule is known for is drawn as ever.
 
     Args:
-        is_high: Whether the largest are.
+        is_high: Whether the largest begins.
     """
 
     def __init__(self, *, is_high: bool) -> None:
@@ -110,21 +110,24 @@ class RareDraws(_Draws):
 Rule = Callable[[Tensor, dict[str, Any], bool], Any]
 
 
-def _uniform(drawn: Tensor, of: dict[str, Any], is_high: bool) -> Tensor:
+def _by_turns(least: Callable[..., Any], most: Callable[..., Any]) -> Rule:
+    """A rule by which the least and the largest number take turns: numbers that are all alike may change nothing."""
+
+    def rule(drawn: Tensor, of: dict[str, Any], is_high: bool) -> Tensor:
+        place = torch.arange(drawn.numel(), device=drawn.device).reshape(drawn.shape)
+        low, high = (torch.as_tensor(end(drawn, of), device=drawn.device).to(drawn.dtype) for end in (least, most))
+        return torch.where(place % 2 == int(is_high), low, high)
+
+    return rule
+
+
+def _below_largest(drawn: Tensor, of: dict[str, Any]) -> Any:
     least, most = of.get("from", 0.0), of.get("to", 1.0)
-    below = 1 - torch.finfo(drawn.dtype).eps
-    return torch.full_like(drawn, least + (most - least) * below if is_high else least)
+    return least + (most - least) * (1 - torch.finfo(drawn.dtype).eps)
 
 
-def _normal(drawn: Tensor, of: dict[str, Any], is_high: bool) -> Any:
-    """Far from where the number is, so that they differ among themselves."""
-    return drawn + (FAR if is_high else -FAR) * of.get("std", 1.0)
-
-
-def _bernoulli(drawn: Tensor, of: dict[str, Any], is_high: bool) -> Any:
-    chance = of["p"] if of.get("p") is not None else of["self"]
-    chance = torch.as_tensor(chance, device=drawn.device)
-    return ((chance > 0) if is_high else (chance >= 1)).to(drawn.dtype).expand_as(drawn)
+def _chance(of: dict[str, Any]) -> Any:
+    return torch.as_tensor(of["p"] if of.get("p") is not None else of["self"])
 
 
 def _multinomial(drawn: Tensor, of: dict[str, Any], is_high: bool) -> Tensor:
@@ -135,34 +138,33 @@ def _multinomial(drawn: Tensor, of: dict[str, Any], is_high: bool) -> Tensor:
     return first
 
 
-def _whole(drawn: Tensor, of: dict[str, Any], is_high: bool) -> Any:
-    return torch.zeros_like(drawn) + (of["high"] - 1 if is_high else of.get("low", 0))
-
-
 def _order(drawn: Tensor, of: dict[str, Any], is_high: bool) -> Tensor:
     order = torch.arange(len(drawn), device=drawn.device)
     return order.flip(0) if is_high else order
 
 
-def _exponential(drawn: Tensor, of: dict[str, Any], is_high: bool) -> Any:
-    return drawn * 0 + (30.0 if is_high else 1e-9) / of.get("lambd", 1.0)
-
-
-def _poisson(drawn: Tensor, of: dict[str, Any], is_high: bool) -> Any:
-    rate = of["self"]
-    return (rate + FAR * rate.sqrt() + 1).floor() if is_high else torch.zeros_like(drawn)
-
+_UNIFORM = _by_turns(lambda drawn, of: of.get("from", 0.0), _below_largest)
+_NORMAL = _by_turns(
+    lambda drawn, of: drawn - FAR * of.get("std", 1.0),  # far from where the number is, so that they differ
+    lambda drawn, of: drawn + FAR * of.get("std", 1.0),
+)
+_EXPONENTIAL = _by_turns(
+    lambda drawn, of: 1e-9 / of.get("lambd", 1.0),
+    lambda drawn, of: 30.0 / of.get("lambd", 1.0),
+)
 
 _RULES: dict[str, Rule] = {
-    "rand": _uniform,
-    "uniform": _uniform,
-    "randn": _normal,
-    "normal": _normal,
-    "normal_functional": _normal,
-    "bernoulli": _bernoulli,
+    "rand": _UNIFORM,
+    "uniform": _UNIFORM,
+    "randn": _NORMAL,
+    "normal": _NORMAL,
+    "normal_functional": _NORMAL,
+    "bernoulli": _by_turns(lambda drawn, of: _chance(of) >= 1, lambda drawn, of: _chance(of) > 0),
     "multinomial": _multinomial,
-    "randint": _whole,
+    "randint": _by_turns(lambda drawn, of: of.get("low", 0), lambda drawn, of: of["high"] - 1),
     "randperm": _order,
-    "exponential": _exponential,
-    "poisson": _poisson,
+    "exponential": _by_turns(
+        lambda drawn, of: 1e-9 / of.get("lambd", 1.0), lambda drawn, of: 30 / of.get("lambd", 1.0)
+    ),
+    "poisson": _by_turns(lambda drawn, of: 0, lambda drawn, of: (of["self"] + FAR * of["self"].sqrt() + 1).floor()),
 }

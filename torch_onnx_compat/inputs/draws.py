@@ -138,30 +138,35 @@ def is_one_number(example: Tensor) -> bool:
     return bool(example.numel()) and not is_real and bool((example == example.reshape(-1)[0]).all())
 
 
-def draw_beside(example: Tensor, seed: int, *, may_grow: bool = True) -> Tensor:
+def draw_beside(example: Tensor, seed: int, *, has_zero: bool = True) -> Tensor:
     """Draws other whole numbers or booleans than those of an example that has one value only.
 
-    Of a mask of ones, some are 0; of token ids that are all 1, some are 0 and some are 2. The first of each row stays,
-    so that no row is masked as a whole.
+    Numbers below it, 0, 1 and its neighbour among them; 1 beside an example of zeros. Rows begin with the example's
+    number and are sorted, as masks of what is padded, segments, offsets and lengths are.
 
     Args:
         example: Whole numbers or booleans, all of them equal.
         seed: Of the draws.
-        may_grow: Whether numbers above the example's are drawn, too.
+        has_zero: Whether 0 is among the numbers that are drawn.
     """
     generator = torch.Generator().manual_seed(seed)
     value = int(example.reshape(-1)[0])
-    if example.dtype is torch.bool:
-        kinds = [0, 1]
+    if value == 0:
+        kinds = [1]
+    elif value > 0:
+        kinds = sorted({number for number in (0, 1, value - 1) if number < value and (number or has_zero)})
     else:
-        bounds = torch.iinfo(example.dtype)
-        least = 0 if value >= 0 else bounds.min
-        most = bounds.max if may_grow else value
-        kinds = sorted({n for n in (0, 1, value - 1, value, value + 1) if least <= n <= most})
-    drawn = _pick(torch.tensor(kinds), tuple(example.shape), generator).to(example)
-    if example.dim() and example.shape[-1] > 1:
-        drawn[..., 0] = value
-    return drawn
+        kinds = [value - 1, value + 1] if value > torch.iinfo(example.dtype).min else [value + 1]
+    if not kinds:
+        return example
+    if not example.dim() or example.numel() == 1:
+        return torch.full_like(example, kinds[-1])
+    is_longer = example.shape[-1] > 1
+    drawn = _pick(torch.tensor([value, *kinds]), tuple(example.shape), generator)
+    if is_longer:
+        drawn[..., 0], drawn[..., -1] = value, kinds[0]
+        drawn = drawn.sort(-1, descending=value > 0).values
+    return drawn.to(example)
 
 
 def _draw_distinct(values: Tensor, shape: tuple[int, ...], generator: torch.Generator) -> Tensor | None:
