@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from torch_onnx_compat import CompatError, Verify, export_compat
 from torch_onnx_compat.check.cases import Case
-from torch_onnx_compat.check.draws import RareDraws
+from torch_onnx_compat.check.draws import DrawTrace, RareDraws
 from torch_onnx_compat.check.random_numbers import RandomNumbers
 from torch_onnx_compat.observe import Observation, Reference
 from torch_onnx_compat.prepare import prepare
@@ -182,6 +182,16 @@ def greedy(x):
 def test_where_all_is_equal_random_numbers_may_decide():
     result = export_compat(greedy, (X,), exporter="torchscript")
     assert any(note.startswith("at zeros random numbers decide") for note in result.notes)
+
+
+def test_what_is_lost_sight_of_counts():
+    trace = DrawTrace()
+    with trace:
+        assert trace.reaches([torch.rand(2)[1:]])
+        assert not trace.reaches([torch.zeros(2)])
+        assert not trace.is_asked
+        torch.rand(2, 2).to_sparse()
+    assert trace.is_asked
 
 
 def test_a_model_that_draws_nothing_is_run_no_more(monkeypatch):

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.utils._pytree import tree_leaves
 
 from torch_onnx_compat.backends.internals.modes import DispatchMode
+from torch_onnx_compat.caller.undo import memory_of
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames_of_model
 
@@ -46,13 +47,14 @@ class DrawTrace(_Draws):
 
     def __init__(self) -> None:
         super().__init__()
-        self._memory: dict[int, Any] = {}
-        """The memory that they reached, by address, which is kept so that no other tensor gets it."""
+        self._reached: dict[int, Tensor] = {}
+        """Tensors that they have a part in, by the address of their memory, which no other tensor gets meanwhile."""
         self.has_drawn = False
         self.place: str | None = None
         """The statement that draws the first."""
         self.is_asked = False
-        """Whether Python was told a number that they have a part in, and perhaps decides by it."""
+        """Whether Python was told a number that they have a part in, and perhaps decides by it; or a tensor that has no
+        memory of its own, as sparse ones, with which they are lost sight of."""
 
     def see(self, func: Any, args: Any, kwargs: Any, result: Any, *, draws: bool) -> Any:
         """Notes what is computed from the numbers."""
@@ -64,14 +66,14 @@ class DrawTrace(_Draws):
             found = tree_leaves(result)
             self.is_asked |= any(isinstance(value, (bool, int, float)) for value in found)
             for tensor in (*found, *_written(func, args, kwargs)):
-                if isinstance(tensor, Tensor):
-                    memory = tensor.untyped_storage()
-                    self._memory[memory._cdata] = memory
+                if isinstance(tensor, Tensor) and tensor.numel():
+                    self._reached[memory_of(tensor)] = tensor
+            self.is_asked |= 0 in self._reached
         return result
 
     def reaches(self, values: Sequence[Any]) -> bool:
         """Whether the numbers have a part in one of some tensors."""
-        return any(isinstance(one, Tensor) and one.untyped_storage()._cdata in self._memory for one in values)
+        return any(isinstance(one, Tensor) and memory_of(one) in self._reached for one in values)
 
 
 def _written(func: Any, args: Any, kwargs: Any) -> list[Any]:
@@ -163,8 +165,6 @@ _RULES: dict[str, Rule] = {
     "multinomial": _multinomial,
     "randint": _by_turns(lambda drawn, of: of.get("low", 0), lambda drawn, of: of["high"] - 1),
     "randperm": _order,
-    "exponential": _by_turns(
-        lambda drawn, of: 1e-9 / of.get("lambd", 1.0), lambda drawn, of: 30 / of.get("lambd", 1.0)
-    ),
+    "exponential": _EXPONENTIAL,
     "poisson": _by_turns(lambda drawn, of: 0, lambda drawn, of: (of["self"] + FAR * of["self"].sqrt() + 1).floor()),
 }
