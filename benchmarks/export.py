@@ -100,7 +100,9 @@ def measure_in_process(spec: str, mode: str, dynamic: bool) -> Row:
     lines = [line for line in done.stdout.splitlines() if line.startswith('{"cold"')]
     if lines:
         return dict(json.loads(lines[-1]))
-    return {"failed": (done.stderr.strip().splitlines() or [str(done.returncode)])[-1][:200]}
+    from torch_onnx_compat.sweep.measure import tidy  # not in the process that is measured
+
+    return {"failed": tidy((done.stderr.strip().splitlines() or [str(done.returncode)])[-1])[:200]}
 
 
 def _environment() -> dict[str, str]:
