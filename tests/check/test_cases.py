@@ -107,7 +107,7 @@ def test_an_example_of_ones_is_tried_with_other_numbers(dynamic):
     options = {"dynamic": dynamic, "exporter": "torchscript"}
     result = export_compat(Padded().eval(), (ONES, ONES), **options)
     assert "other numbers" in {row.case for row in result.table}
-    with pytest.raises(VerificationError, match="other numbers"):
+    with pytest.raises(VerificationError, match=r"other numbers.* If they mean nothing to the model, give"):
         export_compat(Padded().eval(), (ONES, ONES), rewrites=[first_word_only], **options)
 
 

@@ -48,6 +48,12 @@ FAR_APART = (33, 65, 129)
 """By how much an axis is lengthened besides, where the model's questions about sizes are not known."""
 
 
+OTHER_NUMBERS = (
+    "The example has one whole number only, and these are others. If they mean nothing to the model, give an example "
+    "with several, or verify=Verify(random=False)"
+)
+
+
 def _last_rank(runs: int, seconds: float) -> Rank | None:
     """Up to which rank of questions a further run is made; None if none is.
 
@@ -85,6 +91,8 @@ class Case:
     """The question about a size that has another answer here than at the example."""
     is_searched: bool = False
     """Whether its values were searched for the other side of a decision."""
+    remedy: str = ""
+    """What to do if the original's outputs make no sense there."""
     lowest_first: bool | None = None
     """Whether the original took the lowest of equal values first, or the highest; None where it did as torch does."""
 
@@ -205,7 +213,7 @@ class Cases:
             name = label if has_zero else f"{label}, none of them 0"
             for case in self._searched(name, found):
                 if all(bool(o.isfinite().all()) for o in case.reference.outputs):
-                    yield replace(case, is_searched=False)
+                    yield replace(case, is_searched=False, remedy=OTHER_NUMBERS)
                     return
 
     def _on_other_sides(self) -> Iterator[Case]:

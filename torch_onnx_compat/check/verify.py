@@ -249,6 +249,7 @@ def _message(rows: Sequence[Comparison], case: Case | None = None) -> str:
     more = f" ({len(bad) - 1} more)" if len(bad) > 1 else ""
     question = case.question if case is not None else None
     asked = f". {question}, and {question.consequence}" if question is not None else ""
+    asked += f". {case.remedy}" if case is not None and case.remedy else ""
     return (
         f"the file does not compute what the model computes: case {first.case!r}{output}: {first.detail}{more}{asked}"
     )
