@@ -18,7 +18,7 @@ from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.backends.internals import decompose
 from torch_onnx_compat.backends.internals.find import first_module
 
-WRITES = 30
+WRITES = 20
 """Random programs that write in place."""
 
 IS_OLD = TorchVersion(torch.__version__) < "2.7"

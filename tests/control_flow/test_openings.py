@@ -12,6 +12,8 @@ from control_flow.files import export_and_compare
 from torch_onnx_compat import CompatError, export_compat
 from torch_onnx_compat.control_flow.find import calls
 
+pytestmark = pytest.mark.one_exporter
+
 
 def mask_by_size(x):
     """None for one row; the mask of more is not all true, so that it shows."""

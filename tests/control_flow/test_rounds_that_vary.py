@@ -6,6 +6,8 @@ import torch
 from control_flow.files import export_and_compare
 from torch_onnx_compat import CompatError, export_compat
 
+pytestmark = pytest.mark.one_exporter
+
 
 def doubled(x):
     k = 1
