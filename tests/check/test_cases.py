@@ -138,6 +138,17 @@ def test_numbers_that_make_no_sense_refuse_nothing(model, numbers):
     export_compat(model, (torch.randn(2, 5), numbers), exporter="torchscript", control_flow=True)
 
 
+def test_infinities_of_the_example_hide_no_other_numbers():
+    """Scores that a mask leaves out are -inf everywhere."""
+
+    def forward(ids):
+        scores = nn.functional.one_hot(ids, 4).float()
+        return torch.where(torch.arange(4) == 3, -torch.inf, scores)
+
+    result = export_compat(forward, (ONES,), exporter="torchscript")
+    assert "other numbers in 'ids'" in {row.case for row in result.table}
+
+
 def test_an_output_without_values_is_told():
     result = export_compat(lambda x: (x * 2, x[x > 1e6]), (torch.randn(4, 5),), exporter="torchscript")
     (note,) = (note for note in result.notes if "nothing of it was compared" in note)

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from torch_onnx_compat import CompatError, Verify, export_compat
 from torch_onnx_compat.check.cases import Case
-from torch_onnx_compat.check.draws import DrawTrace, RareDraws
+from torch_onnx_compat.check.random_modes import DrawTrace, RareDraws
 from torch_onnx_compat.check.random_numbers import RandomNumbers
 from torch_onnx_compat.observe import Observation, Reference
 from torch_onnx_compat.prepare import prepare

@@ -96,6 +96,11 @@ class Case:
     lowest_first: bool | None = None
     """Whether the original took the lowest of equal values first, or the highest; None where it did as torch does."""
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether the original computes no NaN and no infinity."""
+        return all(bool(o.isfinite().all()) for o in self.reference.outputs if o.is_floating_point())
+
 
 class Cases:
     """The cases of one export, made one after the other so that the first failure ends the work.
@@ -192,7 +197,7 @@ class Cases:
         """Cases with other whole numbers and booleans than an example that has one: of ones as a mask, or as token ids.
 
         All of them at once, if the original takes that, else one input after the other. Where it computes NaN or
-        infinities, as the mean of nothing, the numbers make no sense.
+        infinities, as the mean of nothing, and none at the example, the numbers make no sense.
         """
         constant = [i for i, t in enumerate(self._inputs.tensors) if is_one_number(t)]
         drawn = self._drawn("other numbers", self._inputs)
@@ -212,7 +217,7 @@ class Cases:
             found = replace(inputs, tensors=tuple(tensors))
             name = label if has_zero else f"{label}, none of them 0"
             for case in self._searched(name, found):
-                if all(bool(o.isfinite().all()) for o in case.reference.outputs):
+                if case.is_finite or not self.so_far[0].is_finite:
                     yield replace(case, is_searched=False, remedy=OTHER_NUMBERS)
                     return
 

@@ -16,8 +16,8 @@ import torch
 from torch_onnx_compat.caller.undo import seeded
 from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.check.compare import as_array, compare
-from torch_onnx_compat.check.draws import DrawTrace, RareDraws
 from torch_onnx_compat.check.options import Verify
+from torch_onnx_compat.check.random_modes import DrawTrace, RareDraws
 from torch_onnx_compat.errors import RandomModel
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
 from torch_onnx_compat.time_limit import TimeLimit, TooLong

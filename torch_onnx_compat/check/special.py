@@ -162,7 +162,7 @@ def _judge(
     """Takes the rows of a case into the findings, or a note of them."""
     bad = [row for row in rows if not row.ok]
     is_of_sums = special.label == EQUAL and all(row.max_rel <= ALIKE for row in bad)
-    counts = special.is_ordinary and _is_finite(case) and not (bad and is_of_sums)
+    counts = special.is_ordinary and case.is_finite and not (bad and is_of_sums)
     undecided = bool(bad) and counts and _is_undecided(bad, names, case, observation)
     undecided = undecided or (bool(bad) and counts and _is_faint(bad, names, case, observation))
     if counts and not undecided:
@@ -170,10 +170,6 @@ def _judge(
         findings.failed = special.inputs if bad else None
     elif bad:
         findings.notes.append(_note(special, bad, undecided=undecided))
-
-
-def _is_finite(case: Case) -> bool:
-    return all(bool(o.isfinite().all()) for o in case.reference.outputs if o.is_floating_point())
 
 
 def _note(special: Special, bad: Sequence[Comparison], *, undecided: bool) -> str:

@@ -20,7 +20,7 @@ Answers = Sequence[tuple[Any, Any]]
 
 
 @dataclass(frozen=True)
-class Yielded:
+class OperatorResult:
     """What an operator yielded.
 
     Attributes:
@@ -43,7 +43,7 @@ class KnownShapes:
     """
 
     symbols: dict[Any, Any] = field(default_factory=dict)
-    _known: dict[Hashable, list[Yielded]] = field(default_factory=dict)
+    _known: dict[Hashable, list[OperatorResult]] = field(default_factory=dict)
 
     def begin(self, symbols: dict[Any, Any]) -> None:
         """Says what the symbols of the run that begins stand for."""
@@ -51,11 +51,11 @@ class KnownShapes:
             self._known.clear()
             self.symbols = dict(symbols)
 
-    def keep(self, key: Hashable, yielded: Yielded) -> None:
+    def keep(self, key: Hashable, yielded: OperatorResult) -> None:
         """Keeps what an operator yielded."""
         self._known.setdefault(key, []).append(yielded)
 
-    def find(self, key: Hashable, answer: Any) -> Yielded | None:
+    def find(self, key: Hashable, answer: Any) -> OperatorResult | None:
         """What an operator yields, if it was seen with these arguments and has the same answers.
 
         Args:

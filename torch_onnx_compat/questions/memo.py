@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from torch_onnx_compat.backends.internals import symbolic
 from torch_onnx_compat.questions.arguments import leaves_of, replace_leaves
-from torch_onnx_compat.questions.known_shapes import KnownShapes, Layout, Yielded, is_like
+from torch_onnx_compat.questions.known_shapes import KnownShapes, Layout, OperatorResult, is_like
 from torch_onnx_compat.questions.log import Log
 
 
@@ -35,8 +35,8 @@ class ShapeMemo:
         self, symbols: symbolic.Symbols, run: Callable[[Any, Any, Any], Any], log: Log, known: KnownShapes
     ) -> None:
         self._symbols, self._run, self._log, self._of_runs = symbols, run, log, known
-        self._made: dict[Layout, Tensor] = {}
-        """A fake of each layout that was known before."""
+        self._made: dict[Hashable, Tensor] = {}
+        """A fake of each layout and device that was known before."""
         self._known: dict[Hashable, Callable[[Any], Any]] = {}
         self._constants: list[Tensor] = []
         """The constants in the keys; a tensor that is gone leaves its number to the next one."""
@@ -77,7 +77,7 @@ class ShapeMemo:
         is_kept = key is not None and not func._schema.is_mutable and not any(map(self._is_of_this_run, leaves))
         if is_kept and all(map(self._is_plain, leaves_of(result))):
             form = replace_leaves(result, _Form)
-            self._of_runs.keep(key, Yielded(form, tuple(answers), tuple(self._log.pending)))
+            self._of_runs.keep(key, OperatorResult(form, tuple(answers), tuple(self._log.pending)))
         return result
 
     def _as_before(self, key: Hashable, leaves: list[Any], real: Any) -> Any:
@@ -97,11 +97,12 @@ class ShapeMemo:
         return pytree.tree_map(self._made_of, yielded.form)
 
     def _made_of(self, form: _Form) -> Tensor:
-        if form.layout not in self._made:
+        key = (form.layout, form.device)
+        if key not in self._made:
             shape, strides, dtype, _ = form.layout
             with self._log.deaf():
-                self._made[form.layout] = self._symbols.fake_of(shape, strides, dtype, form.device)
-        return self._symbols.another(self._made[form.layout])
+                self._made[key] = self._symbols.fake_of(shape, strides, dtype, form.device)
+        return self._symbols.another(self._made[key])
 
     def _is_of_this_run(self, leaf: Any) -> bool:
         """Whether an argument has no name in other runs: a constant, or a size that values decide."""
