@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
@@ -161,14 +162,20 @@ FLOATS = frozenset({"IntTrueDiv", "FloatTrueDiv", "ToFloat", "FloatPow"})
 """What makes fractions of whole numbers, or computes with them."""
 
 
+def parts_of(expression: Any) -> Iterator[Any]:
+    """An expression and its parts, each once: a size that is made of another holds that one many times."""
+    met, open_parts = set[Any](), [expression]
+    while open_parts:
+        part = open_parts.pop()
+        if part not in met:
+            met.add(part)
+            yield part
+            open_parts += reversed(part.args)
+
+
 def computes_floats(expression: Any) -> bool:
     """Whether a part of an expression is computed in floating point."""
-    import sympy
-
-    return any(
-        getattr(part, "is_Float", False) or type(part).__name__ in FLOATS
-        for part in sympy.preorder_traversal(expression)
-    )
+    return any(getattr(part, "is_Float", False) or type(part).__name__ in FLOATS for part in parts_of(expression))
 
 
 _WHOLE_OF_FRACTION = frozenset({"floor", "ceiling", "FloorToInt", "CeilToInt", "TruncToInt", "RoundToInt"})
@@ -177,9 +184,7 @@ _WHOLE_OF_FRACTION = frozenset({"floor", "ceiling", "FloorToInt", "CeilToInt", "
 
 def whole_parts(expression: Any) -> Iterator[Any]:
     """The parts of an expression that are whole numbers made of fractions."""
-    import sympy
-
-    for part in sympy.preorder_traversal(expression):
+    for part in parts_of(expression):
         if type(part).__name__ in _WHOLE_OF_FRACTION and computes_floats(part):
             yield part
 
@@ -189,11 +194,10 @@ def fast_growing_parts(expression: Any) -> Iterator[Any]:
 
     Such whole numbers leave the range of int64 at sizes that users have; Python's have no range.
     """
-    import sympy
-
-    for part in sympy.preorder_traversal(expression):
-        if any(_is_steep(inner) for inner in sympy.preorder_traversal(part)) and type(part).__name__ in _GROWING:
-            yield part
+    if any(map(_is_steep, parts_of(expression))):
+        for part in parts_of(expression):
+            if type(part).__name__ in _GROWING and any(map(_is_steep, parts_of(part))):
+                yield part
 
 
 _POWERS = ("Pow", "PowByNatural")
@@ -244,12 +248,20 @@ def has_few_values(expression: Any, ranges: Mapping[Any, tuple[int, int | None]]
 
 def _range_of(expression: Any, ranges: Mapping[Any, tuple[int, int | None]]) -> Any:
     from torch.utils._sympy.numbers import int_oo
-    from torch.utils._sympy.value_ranges import ValueRanges, bound_sympy
+    from torch.utils._sympy.value_ranges import ValueRanges
 
     limits: Any = {
         symbol: ValueRanges(least, int_oo if most is None else most) for symbol, (least, most) in ranges.items()
     }
     try:
-        return bound_sympy(expression, limits)
+        return bounds_of(expression, tuple(limits.items()))
     except Exception:  # a function that it does not know
         return None
+
+
+@functools.lru_cache(maxsize=1024)
+def bounds_of(expression: Any, ranges: tuple[tuple[Any, Any], ...]) -> Any:
+    """The range that torch computes for an expression, given the ranges of its symbols; kept, since it takes long."""
+    from torch.utils._sympy.value_ranges import bound_sympy
+
+    return bound_sympy(expression, dict(ranges))

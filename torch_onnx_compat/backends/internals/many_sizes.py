@@ -62,8 +62,15 @@ def values_at(
 class _Computation:
     def __init__(self, columns: Mapping[Any, Array], rounded: Callable[[Any], Any] | None, count: int) -> None:
         self._columns, self._rounded, self._count = columns, rounded, count
+        self._known: dict[Any, Values] = {}
 
     def of(self, expression: Any) -> Values:
+        """The values of a part, which is computed once: a size that is made of another holds that one many times."""
+        if expression not in self._known:
+            self._known[expression] = self._of(expression)
+        return self._known[expression]
+
+    def _of(self, expression: Any) -> Values:
         if expression in self._columns:
             return self._checked(self._columns[expression], self._everywhere(), self._everywhere())
         if not expression.args:

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends.internals import expressions
+from torch_onnx_compat.backends.internals.canonical import canonical
 from torch_onnx_compat.places import is_user_file
 
 Asked = Callable[[Any, Any], Any]
@@ -230,13 +231,29 @@ class _Placeless:
         return SLoc("", None), ""
 
 
+class _Short(_Placeless):
+    """Has one short form for all sizes that are the same, and computes the range of each once."""
+
+    def replace(self, expr: Any) -> Any:
+        """An expression as torch goes on to compute with it: every symbolic number is read through this."""
+        return canonical(super().replace(expr))  # type: ignore[misc]
+
+    def bound_sympy(self, expr: Any, size_oblivious: bool = False) -> Any:
+        """The range of an expression; every remainder asks for that of its parts."""
+        ranges: Any = self.var_to_range  # type: ignore[attr-defined]
+        symbols = sorted(expr.free_symbols, key=str)
+        if size_oblivious or not all(symbol in ranges for symbol in symbols):
+            return super().bound_sympy(expr, size_oblivious)  # type: ignore[misc]
+        return expressions.bounds_of(expr, tuple((symbol, ranges[symbol]) for symbol in symbols))
+
+
 def _environment(asked: Asked) -> Any:
     import sympy
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     from torch_onnx_compat.tracing import hints_of
 
-    class Environment(_Placeless, ShapeEnv):
+    class Environment(_Short, ShapeEnv):  # type: ignore[misc]
         """Answers from the example, or as whoever is told of the question wants, and learns nothing from it."""
 
         def number(self, expression: Any) -> Any:
@@ -273,6 +290,8 @@ def _environment(asked: Asked) -> Any:
                 return value.xreplace(large) if fallback_value is None else fallback_value
             return asked(orig_expr, value)
 
-    return Environment(
+    made = Environment(
         duck_shape=False, specialize_zero_one=False, allow_scalar_outputs=False, allow_dynamic_output_shape_ops=True
     )
+    made._replacements_version_counter = 1  # at 0, torch 2.14 does not ask `replace`
+    return made

@@ -1,0 +1,266 @@
+"""One form for the sizes that models compute in many ways: padded to a multiple, cut to one, divided again and again.
+
+``h + (-h) % 4`` is ``4 * ((h + 3) // 4)``. In the first form each layer that pads holds its input three times; in the
+second the sizes of a deep network stay short, and torch sees which questions about them have one answer.
+Everything here holds for all whole numbers.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torch_onnx_compat.backends.internals.expressions import parts_of
+
+Terms = dict[Any, int]
+"""A sum: the factor of each term and its whole coefficient; the constant is that of 1."""
+
+
+@functools.lru_cache(maxsize=4096)
+def canonical(expression: Any) -> Any:
+    """The same whole number, in the shorter form.
+
+    Args:
+        expression: A sympy expression with torch's own functions.
+    """
+    if not expression.args or _misleads_sympy(expression):
+        return expression
+    try:
+        parts = tuple(canonical(part) for part in expression.args)
+        if any(new is not old for new, old in zip(parts, expression.args, strict=True)):
+            expression = expression.func(*parts)
+        rule = _RULES.get(type(expression).__name__)
+        found = expression if rule is None else rule(expression)
+    except ZeroDivisionError:  # at no sizes has it a value
+        return expression
+    return found if found is expression else canonical(found)
+
+
+def _misleads_sympy(expression: Any) -> bool:
+    """Whether this is a remainder of extremes: sympy 1.14 takes ``min(24, 14 * h) / 14`` for whole, both being even."""
+    from torch.utils._sympy.functions import Max, Min
+
+    return type(expression).__name__ in ("Mod", "PythonMod") and bool(expression.has(Max, Min))
+
+
+def _terms_of(expression: Any) -> Terms | None:
+    """A sum of whole numbers; None if a coefficient is none."""
+    import sympy
+
+    terms: Terms = {}
+    for term in sympy.Add.make_args(expression):
+        coefficient, factor = term.as_coeff_Mul()
+        if not coefficient.is_Integer or not factor.is_integer:
+            return None
+        terms[factor] = terms.get(factor, 0) + int(coefficient)
+    return terms
+
+
+def _sum_of(terms: Mapping[Any, int]) -> Any:
+    import sympy
+
+    return sympy.Add(*(coefficient * factor for factor, coefficient in terms.items()))
+
+
+def _divisor(expression: Any) -> int | None:
+    """The divisor of a quotient or a remainder, if it is a positive number."""
+    divisor = expression.args[1]
+    return int(divisor) if divisor.is_Integer and divisor > 0 else None
+
+
+def _remainder(expression: Any) -> Any:
+    """``(4 - h % 4) % 4`` is ``-h % 4``: multiples of the divisor fall away, and remainders within."""
+    import sympy
+
+    divisor, terms = _divisor(expression), _terms_of(expression.args[0])
+    if divisor is None:
+        return sympy.S.Zero if _reduced(*expression.args)[1] == 1 else expression
+    if terms is None:
+        return expression
+    left: Terms = {}
+    for factor, coefficient in terms.items():
+        if factor == 1 or coefficient % divisor == 0:
+            coefficient %= divisor
+        inner = _terms_of(factor.args[0]) if _is_remainder(factor, divisor) else {factor: 1}
+        for one, count in ({factor: 1} if inner is None else inner).items():
+            left[one] = left.get(one, 0) + coefficient * count
+    return expression if left == terms else _remainder_of(_sum_of(left), divisor)
+
+
+def _is_remainder(expression: Any, multiple_of: int) -> bool:
+    """Whether this is the remainder of a division by a number, and that a multiple of another one."""
+    if type(expression).__name__ not in ("Mod", "PythonMod"):
+        return False
+    divisor = _divisor(expression)
+    return divisor is not None and divisor % multiple_of == 0
+
+
+def _remainder_of(base: Any, divisor: int) -> Any:
+    from torch.utils._sympy.functions import Mod, PythonMod
+
+    return (Mod if base.is_nonnegative else PythonMod)(base, divisor)
+
+
+def _sum(expression: Any) -> Any:
+    """``h - h % 4`` is ``4 * (h // 4)``, and ``h + -h % 4`` is ``4 * ((h + 3) // 4)``."""
+    terms = _terms_of(expression) or {}
+    for remainder, count in terms.items():
+        base = _terms_of(remainder.args[0]) if _is_remainder(remainder, 1) else None
+        if base is not None and _holds(terms, base, -count):
+            left = {factor: coefficient for factor, coefficient in terms.items() if factor != remainder}
+            for factor, coefficient in base.items():
+                left[factor] = left.get(factor, 0) + count * coefficient
+            divisor = int(remainder.args[1])
+            return _sum_of(left) - count * divisor * _quotient_of(base, divisor)
+    return expression
+
+
+def _holds(terms: Terms, part: Terms, count: int) -> bool:
+    """Whether a sum holds another one so many times, but for the constant: nothing but that changes its sign."""
+    factors = [factor for factor in part if factor != 1]
+    wanted = {factor: count * part[factor] for factor in factors}
+    return bool(factors) and all(
+        terms.get(factor, 0) * size > 0 and abs(terms[factor]) >= abs(size) for factor, size in wanted.items()
+    )
+
+
+def _quotient_of(base: Terms, divisor: int) -> Any:
+    """A quotient, rounded down; of what is negative, the negative of the one that is rounded up."""
+    from torch.utils._sympy.functions import FloorDiv
+
+    if any(coefficient > 0 for factor, coefficient in base.items() if factor != 1):
+        return FloorDiv(_sum_of(base), divisor)
+    return -FloorDiv(divisor - 1 - _sum_of(base), divisor)
+
+
+def _quotient(expression: Any) -> Any:
+    """``(h // 4 + 6) // 7`` is ``(h + 24) // 28``, and ``(4 * h * w + 4 * h) // (4 * h)`` is ``w + 1``."""
+    from torch.utils._sympy.functions import FloorDiv
+
+    if _divisor(expression) is None or _is_fraction(expression.args[0]):
+        shorter = FloorDiv(*_reduced(*expression.args))
+        if shorter.count_ops() < expression.count_ops():
+            return shorter
+    divisor, terms = _divisor(expression), _terms_of(expression.args[0]) or {}
+    factors = [factor for factor in terms if factor != 1]
+    if divisor is None or len(factors) != 1 or type(factors[0]).__name__ != "FloorDiv" or terms[factors[0]] != 1:
+        return expression
+    inner = _divisor(factors[0])
+    added = sum(terms.values()) - 1
+    return expression if inner is None else FloorDiv(factors[0].args[0] + inner * added, inner * divisor)
+
+
+def _is_fraction(expression: Any) -> bool:
+    return any(type(part).__name__ == "Pow" and part.args[1].is_negative for part in parts_of(expression))
+
+
+def _reduced(numerator: Any, denominator: Any) -> tuple[Any, Any]:
+    """A fraction without common factors; torch's own rules leave fractions in its numerator."""
+    import sympy
+
+    if max(numerator.count_ops(), denominator.count_ops()) > MOST_OPERATIONS:
+        return numerator, denominator
+    found: tuple[Any, Any] = sympy.cancel(numerator / denominator).as_numer_denom()
+    return found
+
+
+MOST_OPERATIONS = 200
+"""Operations in a fraction that is reduced: for longer ones it would take seconds."""
+
+
+def _relation(expression: Any) -> Any:
+    """``h * w < 4 * h * w`` holds for all sizes, which intervals do not tell."""
+    import sympy
+
+    left, right = expression.args
+    if left.is_Boolean or not (left.is_integer and right.is_integer):
+        return expression
+    if max(left.count_ops(), right.count_ops()) > MOST_OPERATIONS:
+        return expression
+    difference = sympy.expand(left - right)
+    low, high = lower_bound(difference), lower_bound(sympy.expand(-difference))
+    least, most = (-math.inf if low is None else low), (math.inf if high is None else -high)
+    return {True: sympy.true, False: sympy.false, None: expression}[_ANSWERS[type(expression).__name__](least, most)]
+
+
+_ANSWERS: dict[str, Callable[[float, float], bool | None]] = {
+    "Equality": lambda least, most: False if least > 0 or most < 0 else True if least == most else None,
+    "Unequality": lambda least, most: True if least > 0 or most < 0 else False if least == most else None,
+    "StrictGreaterThan": lambda least, most: True if least > 0 else False if most <= 0 else None,
+    "GreaterThan": lambda least, most: True if least >= 0 else False if most < 0 else None,
+    "StrictLessThan": lambda least, most: True if most < 0 else False if least >= 0 else None,
+    "LessThan": lambda least, most: True if most <= 0 else False if least > 0 else None,
+}
+"""What a relation of two whole numbers is, given the range of their difference; None if that leaves both open."""
+
+
+def _largest(expression: Any) -> Any:
+    """``max(1, h)`` is ``h`` where that is 1 at least."""
+    numbers = [int(part) for part in expression.args if part.is_Integer]
+    others = [part for part in expression.args if not part.is_Integer]
+    least = [bound for bound in map(lower_bound, others) if bound is not None]
+    if numbers and least and max(least) >= max(numbers):
+        return expression.func(*others)
+    return expression
+
+
+_RULES = {
+    "Mod": _remainder,
+    "PythonMod": _remainder,
+    "Add": _sum,
+    "FloorDiv": _quotient,
+    "Max": _largest,
+    **dict.fromkeys(_ANSWERS, _relation),
+}
+
+
+@functools.lru_cache(maxsize=4096)
+def lower_bound(expression: Any) -> int | None:
+    """A number that a whole number is never below, its symbols being what their assumptions say; None if unknown."""
+    if expression.is_Integer:
+        return int(expression)
+    if expression.is_Symbol:
+        return 1 if expression.is_positive else 0 if expression.is_nonnegative else None
+    bound = _LOWER_BOUNDS.get(type(expression).__name__)
+    return None if bound is None else bound(expression)
+
+
+def _of_remainder(expression: Any) -> int | None:
+    return None if _divisor(expression) is None else 0
+
+
+def _of_largest(expression: Any) -> int | None:
+    return max((bound for bound in map(lower_bound, expression.args) if bound is not None), default=None)
+
+
+def _of_quotient(expression: Any) -> int | None:
+    divisor, least = _divisor(expression), lower_bound(expression.args[0])
+    return None if divisor is None or least is None else least // divisor
+
+
+def _of_sum(expression: Any) -> int | None:
+    bounds = [bound for bound in map(lower_bound, expression.args) if bound is not None]
+    return sum(bounds) if len(bounds) == len(expression.args) else None
+
+
+def _of_product(expression: Any) -> int | None:
+    bounds = [bound for bound in map(lower_bound, expression.args) if bound is not None and bound >= 0]
+    return math.prod(bounds) if len(bounds) == len(expression.args) else None
+
+
+def _of_power(expression: Any) -> int | None:
+    base, exponent = map(lower_bound, expression.args)
+    return base**exponent if base is not None and exponent is not None and min(base, exponent) >= 0 else None
+
+
+_LOWER_BOUNDS: dict[str, Callable[[Any], int | None]] = {
+    "Mod": _of_remainder,
+    "PythonMod": _of_remainder,
+    "Max": _of_largest,
+    "FloorDiv": _of_quotient,
+    "Add": _of_sum,
+    "Mul": _of_product,
+    "Pow": _of_power,
+}
