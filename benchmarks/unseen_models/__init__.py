@@ -50,6 +50,7 @@ from unseen_models import (  # they add to MODELS
     tabular,
     text_recognition,
     vision_transformers,
+    windows,
 )
 from unseen_models.table import MODELS, Unseen
 
@@ -101,4 +102,5 @@ __all__ = [
     "tabular",
     "text_recognition",
     "vision_transformers",
+    "windows",
 ]
