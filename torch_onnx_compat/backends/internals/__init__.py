@@ -26,6 +26,7 @@ from torch_onnx_compat.backends.internals.number_kinds import pythons_own
 from torch_onnx_compat.backends.internals.schemas import is_kept_by_torch, names_of_views, places_of_numbers
 from torch_onnx_compat.backends.internals.scripting import forget_sizes, script_if, script_loop
 from torch_onnx_compat.backends.internals.sequences import pad_sequence
+from torch_onnx_compat.backends.internals.short_sizes import short_sizes
 from torch_onnx_compat.backends.internals.size_oblivious import size_oblivious
 from torch_onnx_compat.backends.internals.torchscript import (
     add_tensor_method,
@@ -89,6 +90,7 @@ __all__ = [
     "rnn_decompositions",
     "script_if",
     "script_loop",
+    "short_sizes",
     "size_conditions",
     "size_oblivious",
     "suppress_in_capture",

@@ -108,6 +108,8 @@ def _sum(expression: Any) -> Any:
     terms = _terms_of(expression) or {}
     for remainder, count in terms.items():
         base = _terms_of(remainder.args[0]) if _is_remainder(remainder, 1) else None
+        if base is not None and remainder.args[1] == 2 and not _holds(terms, base, -count):
+            base = {factor: -coefficient for factor, coefficient in base.items()}  # h and -h are odd together
         if base is not None and _holds(terms, base, -count):
             left = {factor: coefficient for factor, coefficient in terms.items() if factor != remainder}
             for factor, coefficient in base.items():
@@ -196,14 +198,35 @@ _ANSWERS: dict[str, Callable[[float, float], bool | None]] = {
 """What a relation of two whole numbers is, given the range of their difference; None if that leaves both open."""
 
 
-def _largest(expression: Any) -> Any:
-    """``max(1, h)`` is ``h`` where that is 1 at least."""
-    numbers = [int(part) for part in expression.args if part.is_Integer]
-    others = [part for part in expression.args if not part.is_Integer]
-    least = [bound for bound in map(lower_bound, others) if bound is not None]
-    if numbers and least and max(least) >= max(numbers):
-        return expression.func(*others)
-    return expression
+def _extreme(expression: Any) -> Any:
+    """``max(1, h)`` is ``h`` where that is 1 at least, and ``min(h, 4 * ((h + 3) // 4))`` is ``h``."""
+    if expression.count_ops() > MOST_OPERATIONS:
+        return expression
+    is_max, kept = type(expression).__name__ == "Max", list(expression.args)
+    for part in expression.args:
+        others = [other for other in kept if other is not part]
+        if any(_is_at_least(other - part if is_max else part - other) for other in others):
+            kept = others
+    return expression if len(kept) == len(expression.args) else expression.func(*kept)
+
+
+def _is_at_least(difference: Any) -> bool:
+    """Whether a whole number is never negative; ``4 * (h // 4)`` lies between ``h - 3`` and ``h``."""
+    import sympy
+
+    terms = _terms_of(sympy.expand(difference))
+    if terms is None:
+        return False
+    least = sympy.S.Zero
+    for factor, count in terms.items():
+        divisor = _divisor(factor) if type(factor).__name__ == "FloorDiv" else None
+        if divisor is None or count % divisor:
+            least += count * factor
+        else:
+            base = factor.args[0] - (divisor - 1 if count > 0 else 0)
+            least += count // divisor * base
+    bounds = [lower_bound(sympy.expand(one)) for one in (difference, least)]
+    return any(bound is not None and bound >= 0 for bound in bounds)
 
 
 _RULES = {
@@ -211,7 +234,8 @@ _RULES = {
     "PythonMod": _remainder,
     "Add": _sum,
     "FloorDiv": _quotient,
-    "Max": _largest,
+    "Max": _extreme,
+    "Min": _extreme,
     **dict.fromkeys(_ANSWERS, _relation),
 }
 
