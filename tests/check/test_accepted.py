@@ -8,7 +8,6 @@ from torch import nn
 
 from torch_onnx_compat import export_compat
 from torch_onnx_compat.check.accepted import AcceptedPlaces
-from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.errors import VerificationError
 
 X = torch.rand(2, 3)
@@ -101,8 +100,7 @@ def accepted_at(function, line, *before):
 
     observation = Observation(prepare(function, (X,)))
     inputs = [bind(observation.prepared.model, (value,), None, None) for value in before]
-    cases = [Case(str(value), value, None) for value in inputs]
-    return AcceptedPlaces([place_of(function, line)], observation, cases), lambda value: bind(
+    return AcceptedPlaces([place_of(function, line)], observation, lambda: inputs), lambda value: bind(
         observation.prepared.model, (value,), None, None
     )
 

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from types import CodeType, FrameType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from torch import Tensor
@@ -23,9 +23,6 @@ from torch_onnx_compat.places import PlaceSet, is_user_file, short
 from torch_onnx_compat.stack import frames_of_model
 from torch_onnx_compat.watch import Watcher
 
-if TYPE_CHECKING:
-    from torch_onnx_compat.check.cases import Case
-
 Answers = Mapping[str, tuple[Any, ...]]
 """What each place came to in a run, one item after the other."""
 
@@ -36,15 +33,18 @@ class AcceptedPlaces:
     Args:
         places: As the caller names them.
         observation: Runs the original.
-        so_far: The cases so far; at the ordinary ones among them the file is right.
+        before: Gives the inputs of the ordinary cases so far, at which the file is right.
     """
 
     def __init__(
-        self, places: Collection[str] = (), observation: Observation | None = None, so_far: Sequence[Case] = ()
+        self,
+        places: Collection[str] = (),
+        observation: Observation | None = None,
+        before: Callable[[], Sequence[Inputs]] = lambda: (),
     ) -> None:
         self._places = PlaceSet(places)  # of its own: to look at a line is not to meet a decision there
         self._observation = observation
-        self._so_far = so_far
+        self._before = before
         self._known: dict[int, tuple[Inputs, _Record]] = {}
         """By their identity: the inputs of the ordinary cases, and what the places came to there."""
 
@@ -72,8 +72,7 @@ class AcceptedPlaces:
         if self._observation is None or not len(self._places):
             return []
         found = select(self._record(inputs, self._observation))
-        before = [case.inputs for case in self._so_far if not (case.is_searched or case.remedy)]
-        known = [select(self._known_record(one, self._observation)) for one in before]
+        known = [select(self._known_record(one, self._observation)) for one in self._before()]
         places = {*found, *(place for answers in known for place in answers)}
         return sorted(
             place for place in places if found.get(place, ()) not in [answers.get(place, ()) for answers in known]

@@ -165,7 +165,7 @@ class Cases:
         self._further, self._exported = further, exported
         self.baked_places, self.is_strict = baked_places, is_strict
         at, is_no_matter = self.observation.at_sizes, self._runs.is_no_matter
-        self.accepted = AcceptedPlaces(baked_places, self.observation, self.so_far)
+        self.accepted = AcceptedPlaces(baked_places, self.observation, self._plain_inputs)
         self._unasked = Unasked(exported, baked_places, decisions or {}, at, trace_sizes, is_no_matter)
         self._on_values, self._is_searched = on_values, False
         self.notes.clear()
@@ -247,12 +247,7 @@ class Cases:
                 yield from self._searched(label, self._other_sides[label])
 
     def excuse(self, case: Case, detail: str) -> str:
-        """What is to be said where the file differs by the caller's consent; nothing where it must not.
-
-        Args:
-            case: At values that were not made up, the file has to be right.
-            detail: What differs.
-        """
+        """What is to be said where the file differs by the caller's consent; nothing at values that nobody made up."""
         is_made_up = case.is_searched or case.remedy
         return self.accepted.excuse(case.label, case.inputs, detail) if is_made_up else ""
 
@@ -275,6 +270,10 @@ class Cases:
     def ordinary(self) -> list[Case]:
         """The cases so far but for those whose values were searched, which may be large."""
         return [case for case in self.so_far if not case.is_searched]
+
+    def _plain_inputs(self) -> list[Inputs]:
+        """The inputs of those at which the file is right whatever the caller accepts."""
+        return [case.inputs for case in self.ordinary if not case.remedy]
 
     @property
     def inputs_so_far(self) -> list[Inputs]:

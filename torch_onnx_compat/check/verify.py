@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
+from torch_onnx_compat.check.between_calls import notes_on_state
 from torch_onnx_compat.check.cases import Case, Cases
 from torch_onnx_compat.check.chain import Chain
 from torch_onnx_compat.check.compare import Array, Comparison
@@ -98,7 +99,7 @@ def verify(
         if bad is not None:
             raise VerificationError(_message(rows, case), tuple(rows), case.inputs) from failure
         inference.compare(case)
-    cases.notes += _uncompared(names, cases.so_far)
+    cases.notes += [*_uncompared(names, cases.so_far), *notes_on_state(cases.observation, cases.so_far)]
     inference.compare_extremes()
     cases.notes += [inference.note] if inference.note else []
     special = check_special(
