@@ -273,7 +273,7 @@ class Candidates:
                 break
             yield Candidate(rewritten.job, rewritten, others)
             error = self._last
-            report = _with_unsuitable(rewritten.error_to_report(first, error), error)
+            report = _with_unsuitable(rewritten.error_to_report(first, error), error, rewritten.decisions)
             if self._is_accepted or not (wrong_at or isinstance(error, (VerificationError, FrozenNumber))):
                 break
         return report
@@ -372,11 +372,29 @@ def _one_for_each(errors: Mapping[str, CompatError]) -> str:
     return "".join(f"\n  {' and '.join(by)}: {text}" for text, by in indented)
 
 
-def _with_unsuitable(report: CompatError, rewritten: CompatError) -> CompatError:
-    """A report that says too where the target does not run the file with the decisions rewritten."""
+def _with_unsuitable(report: CompatError, rewritten: CompatError, decisions: Mapping[str, str]) -> CompatError:
+    """The report, or what the target does not run of the file with the decisions rewritten.
+
+    That the decisions are frozen is no way out then: the file would be one that takes the example's way.
+
+    Args:
+        report: What else would be told.
+        rewritten: The error of that file.
+        decisions: How each decision was written, by place.
+    """
     if not isinstance(rewritten, Unsuitable):
         return report
-    return ExportFailed(f"{report} The decisions were rewritten for the file, which does not suit: {rewritten}")
+    operators = {finding.op_type for finding in rewritten.findings}
+    places = [place for place, what in decisions.items() if what in operators] or list(decisions)
+    if not places:
+        return report
+    error = Unsuitable(
+        f"{rewritten} They are there for decisions that the model takes: {', '.join(places)}. Leave out those that "
+        f"are only shortcuts, compute the others with tensors (torch.where, masks), or choose another target.",
+        rewritten.findings,
+    )
+    error.names_remedy = True
+    return error
 
 
 def _is_script(prepared: Prepared) -> bool:
