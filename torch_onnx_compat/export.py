@@ -31,6 +31,7 @@ from torch_onnx_compat.places import PlaceSet
 from torch_onnx_compat.plan import DECISIONS, Plan, make_plan
 from torch_onnx_compat.precision.formats import Half, least_opset, precision_from_keyword
 from torch_onnx_compat.precision.int8.request import Dynamic, Int8, WeightOnly
+from torch_onnx_compat.precision.kept_places import check_kept_places
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.publish.publish import publish
 from torch_onnx_compat.questions.run import SymbolicRuns
@@ -273,6 +274,8 @@ def export_compat(
             file = replace(file, metadata={**metadata_of(prepared.model, prepared.inputs.tensors), **file.metadata})
             prepared = with_boundary_adapter(prepared, cut)
             check_axes(proof.verify, tuple(prepared.inputs.sizes()))
+            kept = () if narrower is None else narrower.keep
+            check_kept_places(kept, dict(prepared.model.named_modules(remove_duplicate=False)))
 
         try:
             return done(_export(prepared, cut, patch, file, exporters, proof, clock, quality))
