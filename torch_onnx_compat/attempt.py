@@ -16,6 +16,7 @@ import torch
 from torch_onnx_compat import backends
 from torch_onnx_compat.backends import ExportedGraph
 from torch_onnx_compat.candidates import Candidate
+from torch_onnx_compat.catalogue.entry import Entry
 from torch_onnx_compat.check.blame import add_location
 from torch_onnx_compat.check.cases import Cases
 from torch_onnx_compat.check.compare import Comparison
@@ -32,6 +33,7 @@ from torch_onnx_compat.graph.weights import drop_weights
 from torch_onnx_compat.inputs.feeds import Signature
 from torch_onnx_compat.memory import forget_locals, trim
 from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.own_entries import notes_on_unused
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.int8.request import Request
@@ -72,6 +74,8 @@ class Attempt:
     proof: Proof
     clock: Clock
     runs: SymbolicRuns | None = None
+    own: Sequence[Entry] = ()
+    """The caller's entries for this call."""
 
     def __post_init__(self) -> None:
         verify, samples = self.proof.verify, self.proof.samples
@@ -147,6 +151,7 @@ class Attempt:
             *job.subject.outputs.dropped,
             *(decisions.notes if decisions else ()),
             *(self.cases.notes if self.cases else ()),
+            *notes_on_unused(self.own, [job.plan]),
         ]
         if made.unknown and self.cases and not table:
             notes.append(f"not verified: onnxruntime has no {', '.join(sorted(made.unknown))}.")

@@ -91,6 +91,12 @@ def causes(error: BaseException, *, contexts: bool = False) -> Iterator[BaseExce
         cause = cause.__cause__ or (cause.__context__ if contexts else None)
 
 
+def with_lines(error: CompatError, lines: Iterable[str]) -> CompatError:
+    """The same error with further lines in its message."""
+    error.args = ("\n  ".join((str(error), *lines)), *error.args[1:])
+    return error
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> ArgumentError:
     """Builds the error for a misspelt name: what was given, what was perhaps meant, what exists."""
     return ArgumentError(f"unknown {kind} {name!r}; {hint_for(name, known)}")

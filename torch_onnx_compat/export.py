@@ -27,6 +27,7 @@ from torch_onnx_compat.control_flow import explain
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, hint_for, unknown_name
 from torch_onnx_compat.export_form import deny_export, find_export_form
 from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.own_entries import own_entries
 from torch_onnx_compat.places import PlaceSet
 from torch_onnx_compat.plan import DECISIONS, Plan, make_plan
 from torch_onnx_compat.precision.formats import Half, least_opset, precision_from_keyword
@@ -325,7 +326,7 @@ def _export(
         runs = SymbolicRuns(observation, watched_functions(patch.registry.rewrites()))
         candidates = Candidates(whole, observation, patch, file, exporters, clock, runs, is_proven=is_proven)
         selection = Selection(quality, file.target, prepared.inputs, len(exporters.order))
-    attempt = Attempt(prepared, observation, operation, file, proof, clock, runs)
+    attempt = Attempt(prepared, observation, operation, file, proof, clock, runs, own_entries(patch.registry))
     with put_back() as stack:
         for candidate in candidates:
             try:

@@ -102,7 +102,18 @@ class Inner(nn.Module):
         return self.part(x) + 1
 
 
+class Scripted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("h", torch.zeros(2, 4))
+
+    def forward(self, x):
+        self.h = self.h + x
+        return self.h * 2
+
+
 KEEPING = {
+    "a scripted module": (lambda: torch.jit.script(Scripted()), "changes h,"),
     "a buffer": (lambda: Model(last, h=torch.zeros(2, 4)), "state=['h']"),
     "a buffer in place": (lambda: Model(added, h=torch.zeros(2, 4)), "state=['h']"),
     "the data of a buffer": (lambda: Model(through_data, h=torch.zeros(2, 4)), "state=['h']"),
@@ -122,6 +133,7 @@ def notes_of(model, exporter="torchscript", **options):
     return [note for note in result.notes if "The file starts anew at each run" in note], result
 
 
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script")
 @pytest.mark.parametrize("kind", KEEPING)
 def test_what_a_next_call_depends_on_is_told(kind):
     build, what = KEEPING[kind]

@@ -26,8 +26,8 @@ class Kept:
     """
 
     def __init__(self, model: nn.Module) -> None:
-        self._attributes: dict[str, tuple[dict[str, Any], str, Any]] = {}
-        """By its path, the table that holds an attribute, its key there, and its value."""
+        self._attributes: dict[str, Any] = {}
+        """Their values, by path."""
         self._contents: list[tuple[str, Content]] = []
         self._tables: list[tuple[str, dict[str, Any], dict[str, Any]]] = []
         """Of the objects that an attribute leads to: its path, their attributes, and a copy of these."""
@@ -36,17 +36,16 @@ class Kept:
         reached.leave_out(model.modules())  # each is looked at by itself
         self._modules = [(f"{path}." if path else "", module) for path, module in model.named_modules()]
         with below_function_modes():
-            for path, table, key, value in self._all():
-                self._attributes[path] = table, key, value
+            for path, value in self._all():
+                self._attributes[path] = value
                 if not isinstance(value, nn.Parameter):
                     self._take(path, value, reached)
 
-    def _all(self) -> Iterator[tuple[str, dict[str, Any], str, Any]]:
+    def _all(self) -> Iterator[tuple[str, Any]]:
         for prefix, module in self._modules:
-            for table in (vars(module), module._buffers):
-                for key, value in list(table.items()):
-                    if key not in INTERNAL:
-                        yield f"{prefix}{key}", table, key, value
+            for key, value in (*vars(module).items(), *module._buffers.items()):
+                if key not in INTERNAL:
+                    yield f"{prefix}{key}", value
 
     def _take(self, path: str, value: Any, reached: Reachable) -> None:
         contents, owners, tensors = len(reached.contents), len(reached.owners), len(reached.tensors)
@@ -61,10 +60,11 @@ class Kept:
             return tuple(dict.fromkeys(self._changes()))
 
     def _changes(self) -> Iterator[str]:
-        for path, (table, key, value) in self._attributes.items():
-            if not is_alike(table.get(key, MISSING), value) and not _are_equal(table.get(key, MISSING), value):
+        now = dict(self._all())
+        for path in {**self._attributes, **now}:
+            pair = self._attributes.get(path, MISSING), now.get(path, MISSING)
+            if not is_alike(*pair) and not _are_equal(*pair):
                 yield path
-        yield from (path for path, *_ in self._all() if path not in self._attributes)
         yield from (path for path, content in self._contents if content.is_changed())
         yield from (path for path, now, before in self._tables if not _are_alike(now, before))
         yield from (path for path, values in self._tensors if values.are_changed())
