@@ -72,7 +72,7 @@ def remedy(used: Used, attributes: Sequence[str]) -> str:
 
 def _value(model: nn.Module, path: str) -> Any:
     module, _, attribute = path.rpartition(".")
-    return getattr(model.get_submodule(module), attribute, None)
+    return getattr(dict(model.named_modules())[module], attribute, None)  # a scripted module has no get_submodule
 
 
 def _other_case(cases: Sequence[Case]) -> Case:
