@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from torch_onnx_compat import CompatError, Exactness, candidates, export, export_compat, rewrite
+from torch_onnx_compat import CompatError, Exactness, export, export_compat, own_entries, rewrite
 from torch_onnx_compat.candidates import Candidates
 from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.targets import load_target
@@ -148,7 +148,7 @@ def catalogue_with(monkeypatch):
     def add(body):
         whole = catalogue().with_entries([make_entry(body)])
         monkeypatch.setattr(export, "catalogue", lambda: whole)
-        monkeypatch.setattr(candidates, "DEFAULT", whole)
+        monkeypatch.setattr(own_entries, "DEFAULT", whole)
 
     return add
 

@@ -16,6 +16,7 @@ import torch
 from torch_onnx_compat import backends
 from torch_onnx_compat.backends import ExportedGraph
 from torch_onnx_compat.candidates import Candidate
+from torch_onnx_compat.catalogue.entry import Entry
 from torch_onnx_compat.check.blame import add_location
 from torch_onnx_compat.check.cases import Cases
 from torch_onnx_compat.check.compare import Comparison
@@ -25,13 +26,14 @@ from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.verify import verify as verify_file
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.diagnosis import with_reasons
-from torch_onnx_compat.errors import CompatError, RandomModel, VerificationError
+from torch_onnx_compat.errors import CompatError, RandomModel, VerificationError, with_lines
 from torch_onnx_compat.finish import finish, node_counts
 from torch_onnx_compat.graph.slim.remains import note_on_sizes
 from torch_onnx_compat.graph.weights import drop_weights
 from torch_onnx_compat.inputs.feeds import Signature
 from torch_onnx_compat.memory import forget_locals, trim
-from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.observe import EXAMPLE, Observation
+from torch_onnx_compat.own_entries import notes_on_unused
 from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.int8.request import Request
@@ -72,6 +74,8 @@ class Attempt:
     proof: Proof
     clock: Clock
     runs: SymbolicRuns | None = None
+    own: Sequence[Entry] = ()
+    """The caller's entries for this call."""
 
     def __post_init__(self) -> None:
         verify, samples = self.proof.verify, self.proof.samples
@@ -117,8 +121,8 @@ class Attempt:
                 trim()
                 try:
                     table = self._check(written.path, made, job.plan.target)
-                except RandomModel as error:
-                    raise with_reasons(error, job.plan) from None
+                except (RandomModel, VerificationError) as error:
+                    raise _explained(error, job.plan, exported) from error.__cause__
             made = self._write_final_form(written, made, job.plan.target, {row.case for row in table})
             if self._has_other_form(cut):
                 with self.clock("check"):
@@ -147,6 +151,7 @@ class Attempt:
             *job.subject.outputs.dropped,
             *(decisions.notes if decisions else ()),
             *(self.cases.notes if self.cases else ()),
+            *notes_on_unused(self.own, [job.plan]),
         ]
         if made.unknown and self.cases and not table:
             notes.append(f"not verified: onnxruntime has no {', '.join(sorted(made.unknown))}.")
@@ -288,6 +293,21 @@ class _Made:
     def without_body(self) -> set[str]:
         """Operators that the file defines for its check only."""
         return _names(self.cut.without_body)
+
+
+def _explained(error: CompatError, plan: Plan, exported: ExportedGraph) -> CompatError:
+    """The error of a proof with what is known of its reason."""
+    if not isinstance(error, VerificationError):
+        return with_reasons(error, plan)
+    if not error.table or error.table[-1].case != EXAMPLE or not exported.table_places:
+        return error
+    places = ", ".join(sorted(exported.table_places))
+    line = (
+        f"{places} asks for a size as a key, and a trace finds no size in a dictionary or set: the file goes on as if "
+        f"the key were not there. Compare the size with == instead (if height == 224: ...), or, if it never varies, "
+        f"pass exporter='dynamo' and leave its axis out of dynamic."
+    )
+    return with_lines(error, [line])
 
 
 def _names(functions: Iterable[tuple[str, str, str]]) -> set[str]:

@@ -23,16 +23,23 @@ from torch_onnx_compat.backends import ExportFailed, ExportJob
 from torch_onnx_compat.backends.backend import FixedAxis, FrozenDecision, FrozenNumber
 from torch_onnx_compat.backends.custom_operators import run_functions
 from torch_onnx_compat.catalogue.entry import Exporter
-from torch_onnx_compat.catalogue.registry import DEFAULT
 from torch_onnx_compat.check.lint import Unsuitable
 from torch_onnx_compat.check.ties import hint_where_longer
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import RewrittenJob, UnequalBranches, decides, rewrite_decisions
 from torch_onnx_compat.diagnosis import with_hint, with_reasons
-from torch_onnx_compat.errors import CompatError, EntryFailed, InvalidFile, UnsupportedError, VerificationError
+from torch_onnx_compat.errors import (
+    CompatError,
+    EntryFailed,
+    InvalidFile,
+    UnsupportedError,
+    VerificationError,
+    with_lines,
+)
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.memory import forget_locals
 from torch_onnx_compat.observe import Observation, Subject
+from torch_onnx_compat.own_entries import notes_on_unused, own_entries, with_applied
 from torch_onnx_compat.plan import DECISIONS, Found, Plan, make_plan
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.questions.cost import is_affordable_for
@@ -102,6 +109,8 @@ class Candidates:
         self._facts: dict[tuple[Any, ...], SizeFacts] = {}
         """What is known of sizes, which takes runs of the original, by the functions and the sizes traced at."""
         self._avoid: Found = ()
+        self._own = own_entries(patch.registry)
+        """The caller's entries for this call, which are never left out."""
         self._errors: dict[str, CompatError] = {}
         self._first: dict[Exporter, tuple[ExportJob, CompatError]] = {}
         """The job of each exporter, and why the model as it is came to nothing."""
@@ -128,7 +137,7 @@ class Candidates:
                 if self._is_accepted:
                     self._is_accepted = False
                     continue
-            self._errors[exporter] = with_reasons(error, job.plan)
+            self._errors[exporter] = with_applied(with_reasons(error, job.plan), self._own, job.plan)
         if not self._has_accepted:
             yield from self._last_candidates()
 
@@ -192,11 +201,6 @@ class Candidates:
         return is_affordable and self._observation.accepts(self._inputs.at_sizes(sizes))
 
     @property
-    def _own_entries(self) -> set[str]:
-        """Names of the caller's entries for this call, which are never left out."""
-        return {e.name for e in self._patch.registry if e.name not in DEFAULT or DEFAULT[e.name] is not e}
-
-    @property
     def _sizes_vary(self) -> bool:
         """Whether more than batches vary: entries mend sizes that no case may have, such as a Resize's at one in 20."""
         return any(dim for axes in self._inputs.axes for dim in axes)
@@ -207,7 +211,7 @@ class Candidates:
             return
         failed: list[str] = []
         while isinstance(error, EntryFailed) and error.entry not in (*failed, *self._patch.include):
-            if error.entry in self._own_entries:
+            if error.entry in {entry.name for entry in self._own}:
                 break
             failed.append(error.entry)
             yield self._made(exporter, f"{', '.join(failed)} failed, and was not applied.", without=failed)
@@ -235,7 +239,7 @@ class Candidates:
         for exporter, (job, error) in self._first.items():
             was_patched = any(note.verdict == "applied" for note in job.plan.notes)
             is_hopeless = isinstance(error, (FrozenDecision, Unsuitable)) or not self._is_proven
-            if was_patched and not is_hopeless and not (self._patch.include or self._own_entries):
+            if was_patched and not is_hopeless and not (self._patch.include or self._own):
                 without = [entry.name for entry in self._patch.registry if entry.name != DECISIONS]
                 kept = "no entry was applied: this is torch's own file, checked at extreme values too."
                 yield replace(self._made(exporter, kept, without=without), is_stock=True)
@@ -273,7 +277,7 @@ class Candidates:
                 break
             yield Candidate(rewritten.job, rewritten, others)
             error = self._last
-            report = _with_unsuitable(rewritten.error_to_report(first, error), error)
+            report = _with_unsuitable(rewritten.error_to_report(first, error), error, rewritten.decisions)
             if self._is_accepted or not (wrong_at or isinstance(error, (VerificationError, FrozenNumber))):
                 break
         return report
@@ -310,16 +314,18 @@ class Candidates:
             error.args = (f"{error}{hint_where_longer(self._observation, self._inputs)}", *error.args[1:])
             raise
         reasons = self._errors.values()
+        unused = notes_on_unused(self._own, [job.plan for job, _ in self._first.values()])
         for reason in reasons:
-            if notes and "allow_baked" in str(reason):
-                reason.args = ("\n  ".join((str(reason), *notes)), *reason.args[1:])
+            if "allow_baked" in str(reason):
+                with_lines(reason, notes)
         if len(reasons) == 1:
-            return with_hint(*reasons)
+            return with_lines(with_hint(*reasons), unused)
         text = _one_for_each(self._errors)
         tables = [e.table for e in reasons if isinstance(e, VerificationError)]
         if tables:
-            return with_hint(VerificationError(f"no back end made a right file.{text}", tables[-1]), *reasons)
-        return with_hint(ExportFailed(f"no back end exports the model.{text}"), *reasons)
+            wrong = VerificationError(f"no back end made a right file.{text}", tables[-1])
+            return with_lines(with_hint(wrong, *reasons), unused)
+        return with_lines(with_hint(ExportFailed(f"no back end exports the model.{text}"), *reasons), unused)
 
     def _job(
         self, exporter: Exporter, without: Collection[str] = (), opset: int | None = None, inputs: Inputs | None = None
@@ -359,7 +365,7 @@ class Candidates:
             fit=self._observation.fit,
             handlers=self._prepared.reach.handlers,
             caught_errors=self._observation.caught_errors,
-            asking_places=None if self._own_entries else self._runs.places,
+            asking_places=None if self._own else self._runs.places,
         )
 
 
@@ -372,11 +378,29 @@ def _one_for_each(errors: Mapping[str, CompatError]) -> str:
     return "".join(f"\n  {' and '.join(by)}: {text}" for text, by in indented)
 
 
-def _with_unsuitable(report: CompatError, rewritten: CompatError) -> CompatError:
-    """A report that says too where the target does not run the file with the decisions rewritten."""
+def _with_unsuitable(report: CompatError, rewritten: CompatError, decisions: Mapping[str, str]) -> CompatError:
+    """The report, or what the target does not run of the file with the decisions rewritten.
+
+    That the decisions are frozen is no way out then: the file would be one that takes the example's way.
+
+    Args:
+        report: What else would be told.
+        rewritten: The error of that file.
+        decisions: How each decision was written, by place.
+    """
     if not isinstance(rewritten, Unsuitable):
         return report
-    return ExportFailed(f"{report} The decisions were rewritten for the file, which does not suit: {rewritten}")
+    operators = {finding.op_type for finding in rewritten.findings}
+    places = [place for place, what in decisions.items() if what in operators] or list(decisions)
+    if not places:
+        return report
+    error = Unsuitable(
+        f"{rewritten} They are there for decisions that the model takes: {', '.join(places)}. Leave out those that "
+        f"are only shortcuts, compute the others with tensors (torch.where, masks), or choose another target.",
+        rewritten.findings,
+    )
+    error.names_remedy = True
+    return error
 
 
 def _is_script(prepared: Prepared) -> bool:

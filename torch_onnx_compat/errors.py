@@ -91,10 +91,20 @@ def causes(error: BaseException, *, contexts: bool = False) -> Iterator[BaseExce
         cause = cause.__cause__ or (cause.__context__ if contexts else None)
 
 
+def with_lines(error: CompatError, lines: Iterable[str]) -> CompatError:
+    """The same error with further lines in its message."""
+    error.args = ("\n  ".join((str(error), *lines)), *error.args[1:])
+    return error
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> ArgumentError:
     """Builds the error for a misspelt name: what was given, what was perhaps meant, what exists."""
+    return ArgumentError(f"unknown {kind} {name!r}; {hint_for(name, known)}")
+
+
+def hint_for(name: str, known: Iterable[str]) -> str:
+    """What was perhaps meant with a misspelt name, or what exists."""
     names = sorted(known)
     begun = [other for other in names if name and other.lower().startswith(name.lower())]
     close = begun or get_close_matches(name, names, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names) or 'none'}."
-    return ArgumentError(f"unknown {kind} {name!r}; {hint}")
+    return f"did you mean {close[0]!r}?" if close else f"known: {', '.join(names) or 'none'}."

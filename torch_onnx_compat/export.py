@@ -24,13 +24,15 @@ from torch_onnx_compat.catalogue.entry import EXPORTERS, Exporter
 from torch_onnx_compat.check.options import Verify, check_axes
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import explain
-from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, unknown_name
+from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, hint_for, unknown_name
 from torch_onnx_compat.export_form import deny_export, find_export_form
 from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.own_entries import own_entries
 from torch_onnx_compat.places import PlaceSet
 from torch_onnx_compat.plan import DECISIONS, Plan, make_plan
 from torch_onnx_compat.precision.formats import Half, least_opset, precision_from_keyword
 from torch_onnx_compat.precision.int8.request import Dynamic, Int8, WeightOnly
+from torch_onnx_compat.precision.kept_places import check_kept_places
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.publish.publish import publish
 from torch_onnx_compat.questions.run import SymbolicRuns
@@ -273,6 +275,8 @@ def export_compat(
             file = replace(file, metadata={**metadata_of(prepared.model, prepared.inputs.tensors), **file.metadata})
             prepared = with_boundary_adapter(prepared, cut)
             check_axes(proof.verify, tuple(prepared.inputs.sizes()))
+            kept = () if narrower is None else narrower.keep
+            check_kept_places(kept, dict(prepared.model.named_modules(remove_duplicate=False)))
 
         try:
             return done(_export(prepared, cut, patch, file, exporters, proof, clock, quality))
@@ -322,7 +326,7 @@ def _export(
         runs = SymbolicRuns(observation, watched_functions(patch.registry.rewrites()))
         candidates = Candidates(whole, observation, patch, file, exporters, clock, runs, is_proven=is_proven)
         selection = Selection(quality, file.target, prepared.inputs, len(exporters.order))
-    attempt = Attempt(prepared, observation, operation, file, proof, clock, runs)
+    attempt = Attempt(prepared, observation, operation, file, proof, clock, runs, own_entries(patch.registry))
     with put_back() as stack:
         for candidate in candidates:
             try:
@@ -338,21 +342,32 @@ def _export(
                 if not selection.is_worth_another(proven):
                     break
                 candidates.accept()
-        unmet = _note_on_unmet(patch.allow_baked)
         if not selection.files:
-            raise candidates.failure(*unmet)
+            raise candidates.failure(*_note_on_unmet(patch.allow_baked))
         with clock("choose") if len(selection.files) > 1 else nullcontext():
             chosen, result = selection.choose()
         publish(chosen.draft)  # the last step that can fail: an error means that the old files are as they were
-        return replace(result, notes=(*result.notes, *unmet), seconds=dict(clock.seconds))
+        return replace(
+            result, notes=(*result.notes, *_notes_on_accepted(patch.allow_baked)), seconds=dict(clock.seconds)
+        )
+
+
+def _notes_on_accepted(places: PlaceSet) -> list[str]:
+    """What is to be said of the places that the caller lets be frozen: at some, no decision may have been met."""
+    notes = [
+        f"{place}: frozen at its value for the example, as allow_baked says; where it comes to something else, the "
+        f"file may be wrong."
+        for place in places.met
+    ]
+    return [*notes, *_note_on_unmet(places)]
 
 
 def _note_on_unmet(places: PlaceSet) -> list[str]:
-    """What is to be said of places that the caller lets be frozen, and at which no decision was met."""
     if not places.unmet:
         return []
     named = ", ".join(map(repr, places.unmet))
-    return [f"allow_baked: no decision was met at {named}; wanted the place as messages have it, file.py:line."]
+    hint = f" {hint_for(places.unmet[0], places.asked)}" if places.asked else ""
+    return [f"allow_baked: no decision was met at {named}; wanted the place as messages have it, file.py:line.{hint}"]
 
 
 def plan(

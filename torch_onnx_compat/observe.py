@@ -11,13 +11,15 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from torch_onnx_compat.backends.internals.modes import DispatchMode
-from torch_onnx_compat.caller.undo import random_states, undo_writes
+from torch_onnx_compat.caller.kept import Kept
+from torch_onnx_compat.caller.undo import Undo, random_states, undo_writes
 from torch_onnx_compat.catalogue.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.fast_path import FastPath
@@ -36,6 +38,9 @@ from torch_onnx_compat.watch import CallPlace, ShapeLog
 
 COPIED = 2**28
 """Bytes of parameters up to which a twin may have copies of them."""
+
+EXAMPLE = "example"
+"""The label of the run on the example."""
 
 SHORT = 0.002
 """Seconds of a first run below which nobody needs to know what a second one takes."""
@@ -80,6 +85,8 @@ class Subject(nn.Module):
         self.around: Any = None
         """A further context, which an exporter sets while it runs."""
         self._checks: list[Callable[[Any], None]] = []
+        self.before_undo: Callable[[Undo, tuple[Tensor, ...]], tuple[Tensor, ...]] | None = None
+        """Is given what is going to be undone and the results; returns the results."""
         # An object of its own: torch.export puts the module's attributes back as they were before the capture.
         self.outputs = Outputs()
 
@@ -109,12 +116,17 @@ class Subject(nn.Module):
         scope = self._scope() if self._scope else nullcontext()
         threads = hear_threads() if _is_captured(tensors) else nullcontext()
         with threads, self.around or nullcontext(), scope, undo_writes(self.twin, tensors) as undo:
-            args, kwargs = self._inputs.call(tensors)
-            result = self.boundary.call(self.twin, args, kwargs) if self.boundary else self.twin(*args, **kwargs)
-            flat = self._flat(result)
+            flat = self.call(tensors)
             for check in self._checks:
                 check(flat)
+            if self.before_undo is not None:
+                flat = self.before_undo(undo, flat)
             return undo.separate(flat)
+
+    def call(self, tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
+        """One call of the twin, of which nothing is undone; within `before_undo` it is one more."""
+        args, kwargs = self._inputs.call(tensors)
+        return self._flat(self.boundary.call(self.twin, args, kwargs) if self.boundary else self.twin(*args, **kwargs))
 
     def state_dict(self, *args: Any, **options: Any) -> Any:
         """What nn.Module's returns; what models add to it that is no tensor, such as their options, is left out.
@@ -176,6 +188,21 @@ class Reference:
     """Whose random numbers were drawn: torch's, Python's, numpy's."""
 
 
+@dataclass
+class Used:
+    """A twin that was called on the example, and what that call has left for the next one."""
+
+    subject: Subject
+    attributes: tuple[str, ...]
+    """Paths of the attributes of modules that it has changed."""
+    outside: str
+    """What it has changed outside of the twin; put back by now."""
+    again: tuple[Tensor, ...] | ModelRefused | None
+    """What a second call on the same inputs computes, before that is put back; None where nothing is."""
+    note: str | None = None
+    """What is to be said of it; None as long as nobody has asked."""
+
+
 class Observation:
     """Eager runs of one prepared model.
 
@@ -188,6 +215,8 @@ class Observation:
         self.prepared = prepared
         self._is_compared = is_compared
         self._references: dict[str, Reference] = {}
+        self.used: Used | None = None
+        """What the run on the example has left; None if nothing."""
         self._regions = RegionReads()
         self._fits: dict[tuple[int, ...], Fit | None] = {}
         """How whole numbers fit some sizes of the dynamic axes; None where they fit as they are, or in no way."""
@@ -211,7 +240,8 @@ class Observation:
             ModelRefused: The model raised.
         """
         if label not in self._references:
-            self._references[label] = self._run(inputs, dtype, within or nullcontext())
+            looks = label == EXAMPLE and self._is_compared
+            self._references[label] = self._run(inputs, dtype, within or nullcontext(), looks_for_state=looks)
         return self._references[label]
 
     def on_fast_path(self, inputs: Inputs) -> Reference:
@@ -226,13 +256,13 @@ class Observation:
 
     def takes_at_most(self, seconds: float) -> bool:
         """Whether a run on the example takes no longer; a second run is made only where that matters."""
-        return self.reference("example", self.prepared.inputs).seconds <= seconds or self.seconds <= seconds
+        return self.reference(EXAMPLE, self.prepared.inputs).seconds <= seconds or self.seconds <= seconds
 
     @property
     def seconds(self) -> float:
         """What a run of the original on the example takes once torch is warm: its first run may take ten times that."""
         inputs = self.prepared.inputs
-        first = self.reference("example", inputs).seconds
+        first = self.reference(EXAMPLE, inputs).seconds
         return first if first < SHORT else min(first, self.reference("example, once more", inputs).seconds)
 
     def run_within(
@@ -297,7 +327,13 @@ class Observation:
         return True
 
     def _run(
-        self, inputs: Inputs, dtype: torch.dtype | None, within: AbstractContextManager[Any], *, is_fast: bool = False
+        self,
+        inputs: Inputs,
+        dtype: torch.dtype | None,
+        within: AbstractContextManager[Any],
+        *,
+        is_fast: bool = False,
+        looks_for_state: bool = False,
     ) -> Reference:
         twin = self.prepared.twin()
         tensors = [t.clone() for t in inputs.tensors]  # forward may write to its inputs
@@ -306,6 +342,8 @@ class Observation:
             tensors = [t.to(dtype) if t.is_floating_point() else t for t in tensors]
         subject = Subject(twin, inputs, boundary=self.prepared.boundary)
         fast_path = FastPath(is_on=is_fast)
+        if looks_for_state:
+            subject.before_undo = partial(self._look_for_state, Kept(twin), subject, inputs)
         before = random_states()
         draws: tuple[str, ...] = ()
         start = time.perf_counter()
@@ -327,6 +365,23 @@ class Observation:
         paths, dropped = tuple(subject.outputs.paths), tuple(subject.outputs.dropped)
         return Reference(kept, paths, dropped, seconds, fast_path.askers(twin), draws)
 
+    def _look_for_state(
+        self, before: Kept, subject: Subject, inputs: Inputs, undo: Undo, results: tuple[Tensor, ...]
+    ) -> tuple[Tensor, ...]:
+        """Notes what the run on the example leaves for a next one; returns its results, in memory of their own then."""
+        attributes, outside = before.changed(), undo.change()
+        if not (attributes or outside):
+            return results
+        results = tuple(result.detach().clone() for result in results)
+        again: tuple[Tensor, ...] | ModelRefused | None = None
+        if outside:
+            try:
+                again = subject.call([tensor.clone() for tensor in inputs.tensors])
+            except Exception as error:
+                again = ModelRefused(_describe(error))
+        self.used = Used(subject, attributes, outside, again)
+        return results
+
     def trace_inputs(self) -> Inputs:
         """The example with every dynamic axis long enough to trace.
 
@@ -335,7 +390,7 @@ class Observation:
         """
         if self._is_compared or not self.prepared.copy_parameters(COPIED):
             with suppress(ModelRefused):  # the export itself reports it
-                self.reference("example", self.prepared.inputs)
+                self.reference(EXAMPLE, self.prepared.inputs)
         return self.prepared.inputs.long_enough_to_trace()
 
     def check_example(self, trace_inputs: Inputs) -> None:

@@ -60,10 +60,12 @@ class PlaceSet(Collection[str]):
     def __init__(self, texts: Iterable[str] = ()) -> None:
         self._texts = tuple(map(str, texts))
         self._met: set[str] = set()
+        self._asked: dict[str, bool] = {}
 
     def __contains__(self, place: object) -> bool:
         found = {text for text in self._texts if _is_named(str(place), text)}
         self._met |= found
+        self._asked[str(place)] = bool(found)
         return bool(found)
 
     def __iter__(self) -> Iterator[str]:
@@ -71,6 +73,16 @@ class PlaceSet(Collection[str]):
 
     def __len__(self) -> int:
         return len(self._texts)
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The places that were looked up."""
+        return tuple(self._asked)
+
+    @property
+    def met(self) -> tuple[str, ...]:
+        """Those of them that the caller names."""
+        return tuple(place for place, is_named in self._asked.items() if is_named)
 
     @property
     def unmet(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.catalogue.entry import Exporter
-from torch_onnx_compat.check.compare import Comparison, comparison_lines
+from torch_onnx_compat.check.compare import Comparison, comparison_lines, uncompared
 from torch_onnx_compat.check.localise import localise
 from torch_onnx_compat.check.run_failure import explain_run
 from torch_onnx_compat.check.sizes import AxisProof
@@ -219,10 +219,20 @@ class ExportResult:
             "stages": [stage.to_dict() for stage in (self.preprocess, self.postprocess, *self.parts) if stage],
         }
 
+    def _verdict(self) -> str:
+        """What the proof came to: outputs of which no case has a value are not verified."""
+        if not self.table:
+            return "NOT verified"
+        cases = f"{len({row.case for row in self.table})} cases"
+        empty = uncompared(self.table)
+        if len(empty) == len({row.output for row in self.table}):
+            return f"NOT verified: in {cases} no output had a value to compare"
+        named = f", but for {', '.join(empty)}, of which no case had a value to compare" if empty else ""
+        return f"verified on {cases}{named}"
+
     def __str__(self) -> str:
         where = str(self.path) if self.path is not None else "a model in memory"
-        verdict = f"verified on {len({r.case for r in self.table})} cases" if self.table else "NOT verified"
-        lines = [f"{where}: {verdict}"]
+        lines = [f"{where}: {self._verdict()}"]
         lines.append(
             f"  exporter {self.exporter}, opset {self.opset}, target {self.target}, {sum(self.nodes.values())} nodes, "
             f"{sum(self.seconds.values()):.1f} s"

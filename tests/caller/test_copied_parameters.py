@@ -47,7 +47,7 @@ def runs_of(model, monkeypatch, **options):
     """How often the original was run in eager torch."""
     runs = []
     run = Observation._run
-    monkeypatch.setattr(Observation, "_run", lambda self, *args: runs.append(args) or run(self, *args))
+    monkeypatch.setattr(Observation, "_run", lambda self, *args, **how: runs.append(args) or run(self, *args, **how))
     export_compat(model, X, exporter="torchscript", **options)
     return len(runs)
 
@@ -79,7 +79,7 @@ def test_a_twin_has_copies_of_what_is_small_enough():
 def test_a_second_run_is_made_only_where_its_time_matters(monkeypatch):
     observation = Observation(prepare(nn.Linear(3, 2), (X,)))
     times = [5.0, 0.5]
-    monkeypatch.setattr(observation, "_run", lambda *_: Reference((), (), (), times.pop(0)))
+    monkeypatch.setattr(observation, "_run", lambda *_, **__: Reference((), (), (), times.pop(0)))
     assert observation.takes_at_most(6.0)
     assert times == [0.5]
     assert observation.takes_at_most(1.0)

@@ -27,7 +27,7 @@ class Counter(nn.Module):
 
     def forward(self, x):
         self.seen += 1
-        return x * 2
+        return x * self.seen
 
 
 class Tied(nn.Module):
@@ -119,7 +119,7 @@ PROBLEMS = {
         "error",
         "torch_onnx_compat_doctor::twice",
     ),
-    "counter": (Counter(), {}, "warning", "changes this buffer"),
+    "counter": (Counter(), {}, "warning", "its next call depends on that"),
     "random": (Call(lambda x: x + torch.randn_like(x)), {}, "error", "two results"),
     "text output": (Call(lambda x: {"x": x, "kind": "cat"}), {}, "warning", "not a tensor"),
     "no output": (Call(lambda x: None), {}, "error", "no tensor"),

@@ -91,6 +91,18 @@ def generator(self, x):
     return torch.stack(list(rows(x)))
 
 
+@refused(r"refused_programs.py:\d+: .*it is a generator, .* append the items to a list")
+def generator_inside(self, x):
+    def scaled():
+        for row in x:
+            if row.sum() > 0:
+                yield row
+            else:
+                yield row * 2
+
+    return torch.stack(list(scaled()))
+
+
 @refused(r"refused_programs.py:\d+")
 def list_index(self, x):
     return [x, x * 2, x * 3][int(x.sum() > 0)]

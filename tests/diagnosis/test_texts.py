@@ -222,6 +222,7 @@ REWORDED = [
         "Ne(L['x'].size()[0], 1) in the specified range",
         "constraints_violated",
     ),
+    ("TypeError: unhashable type: non-nested SymInt (at net.py:41)", "dynamo_size_as_key"),
     (
         "TracerWarning: Converting a tensor to a Python index might cause the trace to be incorrect. We can't record "
         "the data flow of Python values, so this value will be treated as a constant in the future.",

@@ -80,6 +80,12 @@ def test_bfloat16_inputs_and_outputs_in_the_format_and_another_opset(tmp_path, r
     assert "Softmax" in {row.op_type for row in half.precision.kept}
 
 
+def test_a_misspelt_place_to_keep_is_refused(tmp_path, runner):
+    deep(tmp_path / "a.onnx")
+    with pytest.raises(CompatError, match=r"unknown place to keep in float32 'Softmx'; did you mean 'Softmax'\?"):
+        convert(tmp_path / "a.onnx", precision=Float16(keep=["Softmx"]), runner=runner)
+
+
 def test_int8_with_calibration(tmp_path, runner):
     path = net(tmp_path / "a.onnx")
     random = np.random.default_rng(0)

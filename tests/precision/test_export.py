@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from torch_onnx_compat import Bfloat16, CompatError, Float16, export_compat
+from torch_onnx_compat import Bfloat16, CompatError, Dynamic, Float16, Int8, WeightOnly, export_compat
 
 
 class Net(nn.Module):
@@ -87,6 +87,19 @@ def test_what_the_caller_keeps_stays_in_float32(net):
     kept = {row.op_type for row in result.precision.kept if row.why == "keep"}
     assert kept == {"Gemm", "Softmax"}
     assert onnx.TensorProto.FLOAT in initializer_types(result)
+
+
+@pytest.mark.parametrize("asked", [Float16, Bfloat16, Int8, Dynamic, WeightOnly])
+def test_a_misspelt_place_to_keep_is_refused(net, asked):
+    narrower = asked([IMAGE], keep=["hed"]) if asked is Int8 else asked(keep=["hed"])
+    with pytest.raises(CompatError, match=r"unknown place to keep in float32 'hed'; did you mean 'head'\?"):
+        export_compat(net, IMAGE, precision=narrower)
+
+
+def test_a_place_to_keep_that_the_file_lacks_is_told(net):
+    result = export_compat(net, IMAGE, precision=Float16(keep=["LSTM", "head"]))
+    (note,) = [note for note in result.precision.notes if note.startswith("keep:")]
+    assert "no node of the file is a LSTM" in note
 
 
 def test_a_shared_weight_is_stored_once():

@@ -196,3 +196,24 @@ def test_nothing_stays_on_the_model(exporter):
         export_compat(model, PICTURE, outputs=["layer9"], exporter=exporter)
     assert all(vars(module) == before[name] for name, module in model.named_modules())
     assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+
+
+@pytest.mark.parametrize("outputs", [["0", "1:input"], ["1:input", "0"], ["2", ""], ["1", "", "2", "0"]])
+def test_one_tensor_by_two_names_is_two_outputs(outputs, exporter):
+    """ONNX wants a name for each output, and one value has one name."""
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)).eval()
+    x = torch.rand(3, 4)
+    session = export_compat(model, x[:2], outputs=outputs, exporter=exporter, dynamic="batch").session()
+    names = [o.name for o in session.get_outputs()]
+    assert len(set(names)) == len(outputs)
+    with torch.no_grad():
+        steps = {"0": model[0](x), "1": model[:2](x), "2": model(x), "": model(x), "1:input": model[0](x)}
+    for text, name in zip(outputs, names, strict=True):
+        (found,) = session.run([name], {session.get_inputs()[0].name: x.numpy()})
+        np.testing.assert_allclose(found, steps[text].numpy(), rtol=1e-5, atol=1e-6)
+
+
+def test_one_tensor_by_two_names_is_two_outputs_of_parts(exporter):
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU(), nn.Linear(4, 2)).eval()
+    result = export_compat(model, torch.rand(2, 4), outputs=["0", "1:input", ""], split=["1"], exporter=exporter)
+    assert len({o.name for o in result.session().get_outputs()}) == 3

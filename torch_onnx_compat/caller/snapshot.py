@@ -122,10 +122,17 @@ class Snapshot:
     def __init__(self, reach: Reach) -> None:
         self.tensors: list[Tensor] = []
         self._contents: dict[int, Contents] = {}
+        self._names: dict[int, str] = {}
+        """Of the contents, by their keys: through which name they are reached."""
         self._bindings = Bindings(reach)
         self._caches = [(cache, cache.cache_info()) for cache in reach.caches.values()]
-        for _, value in self._bindings.values():
-            self._keep(value)
+        for name, value in self._bindings.values():
+            self._keep(value, name)
+
+    def change(self) -> str:
+        """The first name that is bound to something else, or leads to a container that is changed; empty if none."""
+        changed = (self._names[key] for key, contents in self._contents.items() if contents.is_changed())
+        return self._bindings.change() or next(changed, "")
 
     def put_back(self) -> None:
         """Restores everything that is not as it was."""
@@ -136,7 +143,7 @@ class Snapshot:
             if cache.cache_info().misses != info.misses and (not info.currsize or _holds_stand_in(cache)):
                 cache.cache_clear()
 
-    def _keep(self, value: Any) -> None:
+    def _keep(self, value: Any, name: str) -> None:
         """Notes the contents of a container or an object, and of those in it."""
         kind = type(value)
         if kind in _ATOMS or id(value) in self._contents:
@@ -145,13 +152,17 @@ class Snapshot:
             self.tensors.append(value)
         elif isinstance(value, (*CONTAINERS, tuple)):
             if not isinstance(value, tuple):
-                self._contents[id(value)] = Contents.of(value)
+                self._note(value, name)
             for item in values_in(value):
-                self._keep(item)
+                self._keep(item, name)
         elif isinstance(value, np.ndarray):
-            self._contents[id(value)] = Contents.of(value)
+            self._note(value, name)
         elif is_object(value):
-            self._keep(vars(value))
+            self._keep(vars(value), name)
+
+    def _note(self, holder: Any, name: str) -> None:
+        self._contents[id(holder)] = Contents.of(holder)
+        self._names[id(holder)] = name
 
 
 _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type, FunctionType, types.ModuleType})

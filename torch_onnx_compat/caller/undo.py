@@ -190,6 +190,7 @@ class Undo(AbstractContextManager["Undo"]):
             self._others = [t for t in self._snapshot.tensors if _is_counted(t)] if self._snapshot is not None else []
             self._versions = versions_of(self._others)
         self._memory = {key for tensor in (*parameters, *inputs, *self._others) for key in [memory_of(tensor)] if key}
+        self._inputs = inputs
         self._kept: dict[int, tuple[torch.UntypedStorage, torch.UntypedStorage]] = {}
 
     def __exit__(self, *_: Any) -> None:
@@ -201,6 +202,12 @@ class Undo(AbstractContextManager["Undo"]):
                 for storage, before in self._kept.values():
                     storage.copy_(before)
                 set_versions(self._others, self._versions)
+
+    def change(self) -> str:
+        """What the run has changed so far that is not its twin's own, and that a next call sees; empty if nothing."""
+        named = self._snapshot.change() if self._snapshot is not None else ""
+        is_written = bool(set(self._kept) - {memory_of(tensor) for tensor in self._inputs})
+        return named or ("a parameter, or a tensor outside of the model" if is_written else "")
 
     @contextmanager
     def watching(self) -> Iterator[None]:

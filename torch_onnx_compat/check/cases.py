@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from torch_onnx_compat.backends.backend import ExportedGraph
+from torch_onnx_compat.check.accepted import AcceptedPlaces
 from torch_onnx_compat.check.elsewhere import Elsewhere
 from torch_onnx_compat.check.first_sizes import FirstSizes
 from torch_onnx_compat.check.frontier import Rank, is_known_at_one
@@ -128,6 +129,7 @@ class Cases:
         self._further: Mapping[str, int] = {}
         self._exported: ExportedGraph | None = None
         self.baked_places: Collection[str] = ()
+        self.accepted = AcceptedPlaces()
         self._unasked = Unasked()
         self._on_values: ValueDecisions | None = None
         self._is_searched = False
@@ -163,6 +165,7 @@ class Cases:
         self._further, self._exported = further, exported
         self.baked_places, self.is_strict = baked_places, is_strict
         at, is_no_matter = self.observation.at_sizes, self._runs.is_no_matter
+        self.accepted = AcceptedPlaces(baked_places, self.observation, self._plain_inputs)
         self._unasked = Unasked(exported, baked_places, decisions or {}, at, trace_sizes, is_no_matter)
         self._on_values, self._is_searched = on_values, False
         self.notes.clear()
@@ -189,7 +192,7 @@ class Cases:
         for seed in range(redraws - (1 if number else 0)):
             # Cases at other sizes have other values already.
             yield from self._try_case(f"other values {seed + 1}", self._inputs)
-        if self._verify.random and not self.baked_places:
+        if self._verify.random:
             yield from self._beside_constants()
         yield from self._on_other_sides()
 
@@ -229,10 +232,9 @@ class Cases:
             return
         self._is_searched = True
         seconds = max(FLOOR_S, PART_OF_PROOF * (time.thread_time() - self._begun))
-        search = OtherSides(self._on_values, self.observation, seconds, self._verify.seed)
+        search = OtherSides(self._on_values, self.observation, seconds, self._verify.seed, self.accepted.are_kept)
         search.take(self.inputs_so_far)
-        # What is accepted as it is has a wrong side, and where only the caller's values make sense, none are made up.
-        is_wanted = self._verify.random and not self.baked_places
+        is_wanted = self._verify.random  # where only the caller's values make sense, none are made up
         sides = list(search.search(self.inputs_so_far)) if is_wanted else []
         asked = [*search.taken, *sides] if is_wanted else []
         for found in [*sides, *self._at_sizes_of(asked, search, seconds)]:
@@ -243,6 +245,11 @@ class Cases:
         for label in list(self._other_sides):
             if label not in {case.label for case in self.so_far}:
                 yield from self._searched(label, self._other_sides[label])
+
+    def excuse(self, case: Case, detail: str) -> str:
+        """What is to be said where the file differs by the caller's consent; nothing at values that nobody made up."""
+        is_made_up = case.is_searched or case.remedy
+        return self.accepted.excuse(case.label, case.inputs, detail) if is_made_up else ""
 
     def _at_sizes_of(self, sides: Sequence[Found], search: OtherSides, seconds: float) -> Iterator[Found]:
         """The same sides at other sizes."""
@@ -263,6 +270,10 @@ class Cases:
     def ordinary(self) -> list[Case]:
         """The cases so far but for those whose values were searched, which may be large."""
         return [case for case in self.so_far if not case.is_searched]
+
+    def _plain_inputs(self) -> list[Inputs]:
+        """The inputs of those at which the file is right whatever the caller accepts."""
+        return [case.inputs for case in self.ordinary if not case.remedy]
 
     @property
     def inputs_so_far(self) -> list[Inputs]:
@@ -371,7 +382,8 @@ class Cases:
             runs.append(self._ask(asked_at))
             seconds += runs[-1].seconds
             yield from self._answer(runs[-1].questions, asked_at, trials)
-        trials.is_complete = not (self.baked_places or trials.frontier) and all(run.is_complete for run in runs)
+        is_left_out = any(question.place in self.baked_places for run in runs for question in run.questions)
+        trials.is_complete = not (is_left_out or trials.frontier) and all(run.is_complete for run in runs)
         for question, sizes in trials.omissions.items():
             label = Trial(sizes).label
             self.notes.append(f"{question}; not tried at {label}, a number that its code names: too large.")

@@ -47,6 +47,9 @@ OFF_QUARTERS = 1 / 16
 
 _NOTHING = 1e-12
 
+UNCOMPARED = "nothing to compare"
+"""The detail of a row whose output is empty, or has no number but NaN and infinities."""
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -108,9 +111,14 @@ def compare(
     max_abs, max_rel = _extremes(difference, b)
     tolerance = f"{relative:g} rel + {absolute:g} of median"
     ok = bool((difference <= allowed).all())
-    return Comparison(
-        case, output, max_abs, max_rel, tolerance, ok, "" if ok else _describe_worst(a, b, difference, allowed)
-    )
+    detail = UNCOMPARED if not a.size else "" if ok else _describe_worst(a, b, difference, allowed)
+    return Comparison(case, output, max_abs, max_rel, tolerance, ok, detail)
+
+
+def uncompared(rows: Sequence[Comparison]) -> tuple[str, ...]:
+    """The outputs that had nothing to compare in any row: a detector found nothing, or a mask left nothing."""
+    compared = {row.output for row in rows if row.detail != UNCOMPARED}
+    return tuple(name for name in dict.fromkeys(row.output for row in rows) if name not in compared)
 
 
 def comparison_lines(rows: tuple[Comparison, ...]) -> list[str]:
@@ -282,7 +290,7 @@ def _compare_exactly(case: str, output: str, found: Array, reference: Array) -> 
     wrong = int((found != reference).sum())
     difference = np.abs(found.astype(np.float64) - reference.astype(np.float64))
     max_abs, max_rel = _extremes(difference, reference.astype(np.float64))
-    detail = f"{wrong} of {reference.size} values differ" if wrong else ""
+    detail = f"{wrong} of {reference.size} values differ" if wrong else "" if reference.size else UNCOMPARED
     return Comparison(case, output, max_abs, max_rel, "equal", wrong == 0, detail)
 
 

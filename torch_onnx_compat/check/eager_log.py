@@ -23,7 +23,7 @@ from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import Subject
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.prepare import Prepared, export_conditions
-from torch_onnx_compat.stack import frames
+from torch_onnx_compat.stack import frames_of_model
 
 SAMPLE = 4096
 """Elements of a tensor that are logged; those of a larger tensor are drawn at positions that its size determines."""
@@ -221,7 +221,7 @@ def _sample_tensor(value: Tensor) -> Array:
 
 def _statement() -> str:
     """The innermost statement of the user's code that is running."""
-    for frame in frames():
+    for frame in frames_of_model():
         if is_user_file(frame.f_code.co_filename):
             return short(frame.f_code.co_filename, frame.f_lineno)
     return ""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import torch
@@ -93,12 +93,14 @@ class OtherSides:
         observation: Runs the original.
         seconds: What the search may take of this thread: other work on the machine decides nothing.
         seed: Of what is drawn.
+        is_judged: Whether the file has to be right at some values.
     """
 
     decisions: ValueDecisions
     observation: Observation
     seconds: float
     seed: int = 0
+    is_judged: Callable[[Inputs], bool] = lambda inputs: True
     _seen: dict[Site, set[Side]] = field(default_factory=dict)
     _nearest: dict[Site, _Nearest] = field(default_factory=dict)
     _numbers: dict[float, None] = field(default_factory=dict)
@@ -172,7 +174,7 @@ class OtherSides:
         self._subject = fresh_subject(self.observation)
         run = self._run(inputs)
         is_kept = run is not None and self._takes_all(run, found) and self._is_kept_by_rounding(run)
-        return replace(found, inputs=inputs) if is_kept else None
+        return replace(found, inputs=inputs) if is_kept and self.is_judged(inputs) else None
 
     def _is_kept_by_rounding(self, run: Run) -> bool:
         """Whether all decisions come to the same where operations round otherwise, as they do in the file.
@@ -313,7 +315,7 @@ class OtherSides:
         new = self._new_sides(run) if run is not None else []
         if run is None or not new:
             return None
-        if not self._is_kept_by_rounding(run):
+        if not self._is_kept_by_rounding(run) or not self.is_judged(inputs):
             return None
         self._accept(run)
         (site, side), *others = new

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.utils.dlpack import from_dlpack
 
+from torch_onnx_compat.check.between_calls import notes_on_state
 from torch_onnx_compat.check.cases import Case, Cases
 from torch_onnx_compat.check.chain import Chain
 from torch_onnx_compat.check.compare import Array, Comparison
@@ -28,6 +29,7 @@ from torch_onnx_compat.errors import InvalidFile, VerificationError
 from torch_onnx_compat.graph.rendering import holds_bfloat16, render
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.memory import trim
+from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.publish.publish import draft, external_data_path, is_large
 from torch_onnx_compat.session import open_session, options_of_few_runs, run_within
 
@@ -86,21 +88,20 @@ def verify(
     random_numbers = RandomNumbers(names, how, cases.observation)
     for case in cases:
         random_numbers.check(case)
-        try:
-            found = run_session(session, case.inputs, seconds=max(FLOOR_S, SLOWEST * case.reference.seconds))
-        except Exception as error:
-            rows.append(Comparison(case.label, "", float("nan"), float("nan"), "", False, f"fails: {_reason(error)}"))
-            raise VerificationError(_message(rows, case), tuple(rows), case.inputs) from error
-        rows += compare_outputs(names, found, case, how, cases.observation)
-        if not all(row.ok for row in rows):
-            raise VerificationError(_message(rows, case), tuple(rows), case.inputs)
+        found, failure = _compare(session, names, case, how, cases.observation)
+        bad = next((row for row in found if not row.ok), None)
+        excuse = cases.excuse(case, bad.detail) if bad is not None else ""
+        if excuse:
+            cases.notes.append(excuse)
+            cases.so_far.pop()  # whoever runs the cases once more leaves it out
+            continue
+        rows += found
+        if bad is not None:
+            raise VerificationError(_message(rows, case), tuple(rows), case.inputs) from failure
         inference.compare(case)
-    cases.notes += _uncompared(names, cases.so_far)
+    cases.notes += [*_uncompared(names, cases.so_far), *notes_on_state(cases.observation, cases.so_far)]
     inference.compare_extremes()
     cases.notes += [inference.note] if inference.note else []
-    if cases.baked_places:
-        cases.notes += random_numbers.notes
-        return tuple(rows)  # special values take other sides of decisions, which the caller does without
     special = check_special(
         lambda inputs, seconds: run_session(session, inputs, seconds=seconds),
         names,
@@ -110,11 +111,24 @@ def verify(
         time.perf_counter() - start,
         random_numbers,
         is_strict=cases.is_strict,
+        excuse=cases.accepted.excuse,
     )
     rows += special.rows
     cases.notes += [*random_numbers.notes, *special.notes]
     _reject_special(special, rows, is_strict=cases.is_strict)
     return tuple(rows)
+
+
+def _compare(
+    session: Any, names: Sequence[str], case: Case, how: Verify, observation: Observation
+) -> tuple[list[Comparison], Exception | None]:
+    """The rows of a case, and the error with which the file failed there."""
+    try:
+        found = run_session(session, case.inputs, seconds=max(FLOOR_S, SLOWEST * case.reference.seconds))
+    except Exception as error:
+        detail = f"fails: {_reason(error)}"
+        return [Comparison(case.label, "", float("nan"), float("nan"), "", False, detail)], error
+    return list(compare_outputs(names, found, case, how, observation)), None
 
 
 def _uncompared(names: Sequence[str], cases: Sequence[Case]) -> list[str]:

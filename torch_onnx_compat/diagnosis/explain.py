@@ -12,7 +12,7 @@ from typing import Any
 from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.catalogue.entry import Symbolic
 from torch_onnx_compat.diagnosis.match import Message, messages, positions, score, words
-from torch_onnx_compat.errors import CompatError, causes
+from torch_onnx_compat.errors import CompatError, causes, with_lines
 from torch_onnx_compat.places import is_user_file, plain, short
 from torch_onnx_compat.plan import ADMITS, Plan
 
@@ -144,9 +144,7 @@ def with_reasons(error: CompatError, plan: Plan) -> CompatError:
     """
     text = "\n".join(_chain(error))
     lines = [str(note) for note in plan.notes if note.verdict == "declined" and note.reason not in text][:_MOST_REASONS]
-    if lines:
-        error.args = ("\n  ".join((str(error), *lines)), *error.args[1:])
-    return error
+    return with_lines(error, lines)
 
 
 def _chain(error: BaseException) -> list[str]:

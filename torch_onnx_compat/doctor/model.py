@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
-from torch_onnx_compat.observe import ModelRefused, Observation, Subject
+from torch_onnx_compat.check.between_calls import notes_on_state, remedy
+from torch_onnx_compat.check.cases import Case
+from torch_onnx_compat.observe import EXAMPLE, ModelRefused, Observation
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.publish.publish import INLINE_LIMIT
 
@@ -83,9 +86,9 @@ def _dtype_name(dtype: torch.dtype) -> str:
 
 
 def examine_forward(prepared: Prepared, observation: Observation) -> Iterator[Symptom]:
-    """Examines two runs of the model."""
+    """Examines runs of the model."""
     try:
-        reference = observation.reference("example", prepared.inputs)
+        reference = observation.reference(EXAMPLE, prepared.inputs)
     except ModelRefused as refusal:
         yield Symptom("error", "", f"the model itself fails on the example: {refusal}", "mend the model or the example")
         return
@@ -101,26 +104,23 @@ def examine_forward(prepared: Prepared, observation: Observation) -> Iterator[Sy
     again = observation.reference("example, once more", prepared.inputs)
     if any(not _is_same(a, b) for a, b in zip(reference.outputs, again.outputs, strict=True)):
         yield Symptom("error", "", "two runs give two results", "take random numbers as an input, or fix them")
-    yield from _examine_buffers(prepared)
+    yield from _examine_state(prepared, observation)
 
 
 def _is_same(one: Tensor, other: Tensor) -> bool:
     return one.shape == other.shape and torch.allclose(one, other, rtol=1e-3, atol=1e-4, equal_nan=True)
 
 
-def _examine_buffers(prepared: Prepared) -> Iterator[Symptom]:
-    """Finds buffers that forward writes to."""
-    twin = prepared.twin()
-    before = {name: buffer.clone() for name, buffer in twin.named_buffers()}
-    subject = Subject(twin, prepared.inputs, boundary=prepared.boundary)
-    subject(*[tensor.clone() for tensor in prepared.inputs.tensors])
-    after: dict[str, Any] = dict(twin.named_buffers())
-    for name, buffer in before.items():
-        new = after.get(name)
-        if new is not None and (new.shape != buffer.shape or not torch.equal(new.nan_to_num(), buffer.nan_to_num())):
-            yield Symptom(
-                "warning",
-                name,
-                "forward changes this buffer; the file starts anew at each run",
-                "make the state an input and an output",
-            )
+def _examine_state(prepared: Prepared, observation: Observation) -> Iterator[Symptom]:
+    """Finds what a call changes and the next one depends on."""
+    used = observation.used
+    if used is None:
+        return
+    drawn = prepared.inputs.redrawn(0)
+    cases = [Case(EXAMPLE, prepared.inputs, observation.reference(EXAMPLE, prepared.inputs))]
+    with suppress(ModelRefused):
+        cases.append(Case("other values", drawn, observation.reference("other values", drawn)))
+    if notes_on_state(observation, cases):
+        what = "forward changes it, and its next call depends on that; the file starts anew at each run"
+        for path in used.attributes or (used.outside,):
+            yield Symptom("warning", path, what, remedy(used, [path] if used.attributes else []))

@@ -24,12 +24,14 @@ from torch_onnx_compat.files.double import to_double
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.runner import Refused, Runner
 from torch_onnx_compat.files.values import as_inputs, is_plain
+from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork
 from torch_onnx_compat.precision.int8.request import Int8, Request
 from torch_onnx_compat.precision.judge import run_in
+from torch_onnx_compat.precision.kept_places import check_kept_places, nodes_of
 from torch_onnx_compat.precision.narrow import NarrowNetwork, PrecisionJob
 from torch_onnx_compat.precision.to_format import bring_to_format
 from torch_onnx_compat.publish.publish import draft, is_large
@@ -144,9 +146,12 @@ def narrow_file(
         seconds: What the conversion took so far.
 
     Raises:
-        CompatError: The opset, the calibration inputs or the metric do not fit, or a value is no plain tensor.
+        CompatError: The opset, the calibration inputs or the metric do not fit, or a value is no plain tensor, or a
+            place to keep in float32 is not there.
         VerificationError: onnxruntime does not run the file.
     """
+    nodes = list(nodes_of(model))
+    check_kept_places(narrower.keep, map(place, nodes), {node.op_type for node in nodes})
     for case in proof.cases:
         values = [*case.feeds.values(), *case.outputs]
         if not all(isinstance(v, np.ndarray) and v.dtype.kind in "biuf" and is_plain(v) for v in values):

@@ -128,13 +128,14 @@ def put_detections_behind(model: ir.Model, detections: Detections, example: Mapp
         CompatError: The outputs are not as declared.
     """
     tensors = {name: torch.from_numpy(np.array(value)) for name, value in example.items()}
+    detections.check_is_whole(tensors)
     names = [_output_name("boxes", detections.boxes, tensors)]
     if detections.scores is not None:
         names.append(_output_name("scores", detections.scores, tensors))
     declared = {str(value.name): value.shape for value in model.graph.outputs}
     axes: dict[str, dict[int, str]] = {}
     for name in names:
-        at = 2 if detections.channels_first and len(names) == 1 else 1
+        at = 2 if detections.channels_first and tensors[name].dim() == 3 else 1
         shape = declared[name]
         for axis, called in ((0, "batch"), (at, "candidates")):
             if shape is None or not isinstance(shape[axis], int):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import onnx_ir as ir
 
@@ -12,6 +13,7 @@ from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork, quantize_network
 from torch_onnx_compat.precision.int8.request import Int8, Request
 from torch_onnx_compat.precision.int8.uncalibrated import quantize_uncalibrated
+from torch_onnx_compat.precision.kept_places import notes_on_kept_places
 from torch_onnx_compat.precision.narrow import NarrowNetwork, PrecisionJob, narrow_network
 from torch_onnx_compat.targets import Target
 
@@ -31,14 +33,16 @@ def bring_to_format(
         CompatError: The opset, the calibration inputs or the metric do not fit.
         VerificationError: onnxruntime does not run the file.
     """
+    notes = notes_on_kept_places(asked.keep, job.network)
     if isinstance(asked, Half):
-        return narrow_network(job, asked)
+        narrow = narrow_network(job, asked)
+        return replace(narrow, precision=replace(narrow.precision, notes=(*narrow.precision.notes, *notes)))
     if isinstance(asked, Int8):
         made = quantize_network(job, asked, target, calibration)
     else:
         made = quantize_uncalibrated(job, asked, target)
     _take_over_shapes(job.network, made.model)
-    return made
+    return replace(made, precision=replace(made.precision, notes=(*made.precision.notes, *notes)))
 
 
 def _take_over_shapes(known: ir.Model, model: ir.Model) -> None:

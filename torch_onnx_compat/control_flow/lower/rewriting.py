@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
 import inspect
 import types
@@ -21,6 +22,7 @@ from torch_onnx_compat.control_flow.find.source import (
     definition,
     place_of,
 )
+from torch_onnx_compat.control_flow.find.syntax import walk_all, walk_scope
 from torch_onnx_compat.control_flow.lower.expressions import tells_numbers_apart
 from torch_onnx_compat.control_flow.lower.openings import open_calls
 from torch_onnx_compat.control_flow.lower.printing import lines_before_and_after
@@ -131,7 +133,7 @@ class Rewriting:
         try:
             found = definition(code)
             if code.co_flags & inspect.CO_GENERATOR and self._decides(code, found.node):
-                raise Unrewritable("it is a generator")
+                raise Unrewritable(_GENERATOR)
             node = self._lower_definition(code, found)
             let_handlers_tell(node)
             new = compile_definition(node, found.owner, code)
@@ -146,13 +148,24 @@ class Rewriting:
     def _decides(self, code: types.CodeType, node: FunctionNode) -> bool:
         """Whether decisions were seen in a function; without any, its statements stay as they are."""
         lines = self._lines.get(code.co_filename, ())
-        return any(node.lineno <= line <= (node.end_lineno or node.lineno) for line in lines)
+        return any(_holds(node, line) for line in lines)
 
     def _lower_definition(self, code: types.CodeType, found: Definition) -> FunctionNode:
-        lines, loops, splits = self._lines, self._loops, self._splits
         name = code.co_filename
         self.open_calls |= open_calls(found.node, [site for site in self._calls if site.filename == name])
-        return lower(found.node, lines.get(name, ()), loops.get(name, ()), splits.get(name, ()), found.libraries)
+        lines, loops, splits = (self._outside_generators(marked, name, found.node) for marked in self._marked)
+        return lower(found.node, lines, loops, splits, found.libraries)
+
+    @property
+    def _marked(self) -> tuple[dict[str, set[int]], ...]:
+        return self._lines, self._loops, self._splits
+
+    def _outside_generators(self, marked: dict[str, set[int]], name: str, node: FunctionNode) -> set[int]:
+        """The marked lines of a file but for the decisions about what a generator inside a function yields."""
+        lines = marked.get(name, set())
+        inside = lines & {line for one in walk_all(node) for line in _lines_about_yields(one)}
+        self.obstacles.update({place_of(name, line): _GENERATOR for line in inside})
+        return lines - inside
 
     @contextmanager
     def apply(self) -> Iterator[None]:
@@ -176,3 +189,20 @@ class Rewriting:
             name = f"{place_of(code.co_filename, code.co_firstlineno)} {code.co_name}"
             parts += difflib.unified_diff(old, new, f"{name} (original)", f"{name} (rewritten)", lineterm="", n=2)
         return "\n".join(parts)
+
+
+_GENERATOR = "it is a generator, which runs piece by piece; append the items to a list, and return that"
+
+
+def _lines_about_yields(node: ast.AST) -> range:
+    """The lines of a statement's condition, or of what it loops over, where values are yielded inside; else none."""
+    if not isinstance(node, (ast.If, ast.While, ast.For)):
+        return range(0)
+    if not any(isinstance(part, (ast.Yield, ast.YieldFrom)) for part in walk_scope(node)):
+        return range(0)
+    head = node.iter if isinstance(node, ast.For) else node.test
+    return range(node.lineno, (head.end_lineno or head.lineno) + 1)
+
+
+def _holds(node: FunctionNode, line: int) -> bool:
+    return node.lineno <= line <= (node.end_lineno or node.lineno)

@@ -17,10 +17,7 @@ from typing import Any, ParamSpec, TypeVar
 from torch import Tensor, nn
 
 from torch_onnx_compat.caller.reach import CONTAINERS, Reach
-from torch_onnx_compat.caller.snapshot import Bindings, Contents, is_alike, is_object
-from torch_onnx_compat.control_flow.run.branch import Branch
-from torch_onnx_compat.control_flow.run.join import Mismatch, join
-from torch_onnx_compat.control_flow.run.reachable import (
+from torch_onnx_compat.caller.reachable import (
     SOURCES,
     Content,
     Reachable,
@@ -28,6 +25,9 @@ from torch_onnx_compat.control_flow.run.reachable import (
     binds,
     variables_of_model,
 )
+from torch_onnx_compat.caller.snapshot import Bindings, Contents, is_alike, is_object
+from torch_onnx_compat.control_flow.run.branch import Branch
+from torch_onnx_compat.control_flow.run.join import Mismatch, join
 from torch_onnx_compat.control_flow.run.refusal import refusal
 from torch_onnx_compat.control_flow.run.session import Session, current
 from torch_onnx_compat.tracing import is_tracing, without_tracing

@@ -113,7 +113,8 @@ def with_boundary_adapter(prepared: Prepared, cut: Cut) -> Prepared:
     if postprocess in ALTERNATIVES:
         postprocess = detections_of(prepared.model, postprocess)
     if isinstance(postprocess, Detections):
-        prepared = with_detections(prepared, postprocess)
+        is_callers = isinstance(cut.postprocess, Detections)
+        prepared = with_detections(prepared, postprocess, is_callers=is_callers)
     return prepared
 
 
@@ -160,8 +161,13 @@ def with_normalize(prepared: Prepared, normalize: Normalize) -> Prepared:
     return replace(prepared, boundary=boundary)
 
 
-def with_detections(prepared: Prepared, detections: Detections) -> Prepared:
+def with_detections(prepared: Prepared, detections: Detections, *, is_callers: bool = False) -> Prepared:
     """The model with non-maximum suppression after it.
+
+    Args:
+        prepared: The model.
+        detections: The suppression.
+        is_callers: Whether the caller says so, and no head that is known; then it is told which outputs are left out.
 
     Raises:
         CompatError: Its outputs are not as declared, or `outputs` was passed too.
@@ -172,6 +178,10 @@ def with_detections(prepared: Prepared, detections: Detections) -> Prepared:
     recorder = Recorder(boundary.outputs)
     run(prepared, prepared.inputs, recorder)
     limited = detections.fit_candidates(recorder.found[OWN])
+    dropped = detections.left_out(recorder.found[OWN]) if is_callers else []
+    if dropped:
+        note = f"postprocess: not in the file, as neither boxes nor scores: output {', '.join(map(repr, dropped))}."
+        prepared = replace(prepared, notes=(*prepared.notes, note))
     pads = any(
         dim for axes in prepared.inputs.axes for dim in axes
     )  # axis 0, the batch, does not change the number of boxes

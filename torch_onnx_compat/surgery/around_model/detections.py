@@ -49,7 +49,7 @@ class Detections:
         boxes: The output that holds the boxes, by its number or name: (N, A, 4).
         scores: The output that holds the scores: (N, A) or (N, A, C). None: they are in the output of the boxes, after
             the four coordinates: (N, A, 4 + C).
-        channels_first: Whether this output is (N, 4 + C, A), as in ultralytics.
+        channels_first: Whether these outputs are (N, 4, A) and (N, C, A), or (N, 4 + C, A) as in ultralytics.
         objectness: Whether a column before the class scores multiplies them, as in YOLOv5's own repository.
         classes: How many columns are scores; the other columns, e.g. mask coefficients, are left out. None: all.
         box_format: ``"xyxy"`` corners, ``"cxcywh"`` centre and size, ``"xywh"`` corner and size.
@@ -182,20 +182,20 @@ class Detections:
         """A copy for a model with a fixed number of boxes, which has no more candidates than boxes.
 
         Raises:
-            CompatError: As in `detect`.
+            CompatError: As in `detect`, or the output that is taken for boxes and scores looks like boxes alone.
         """
+        self.check_is_whole(result)
         return replace(self, candidates=min(self.candidates, self._parts(result)[0].shape[1]))
 
     def _parts(self, result: Any) -> tuple[Tensor, Tensor]:
         """Boxes (N, A, 4) and scores (N, A, C)."""
         leaves, _ = tree.flatten(result)
-        boxes = _choose_output("boxes", self.boxes, leaves)
+        boxes = self._channels_last(leaves[_number_of("boxes", self.boxes, leaves)][1])
         if self.scores is None:
-            whole = boxes.transpose(1, 2) if self.channels_first and boxes.dim() == 3 else boxes
-            boxes, scores = whole[..., :4], whole[..., 4:]
+            boxes, scores = boxes[..., :4], boxes[..., 4:]
         else:
-            scores = _choose_output("scores", self.scores, leaves)
-            scores = scores.unsqueeze(-1) if scores.dim() == 2 else scores
+            scores = leaves[_number_of("scores", self.scores, leaves)][1]
+            scores = scores.unsqueeze(-1) if scores.dim() == 2 else self._channels_last(scores)
         if boxes.dim() != 3 or scores.dim() != 3 or boxes.shape[-1] != 4 or scores.shape[-1] < 1 + self.objectness:
             raise CompatError(
                 f"postprocess: boxes of shape {tuple(boxes.shape)} and scores of shape {tuple(scores.shape)}; wanted "
@@ -209,8 +209,39 @@ class Detections:
             )
         return boxes, scores if self.classes is None else scores[..., : self.classes]
 
+    def _channels_last(self, output: Tensor) -> Tensor:
+        return output.transpose(1, 2) if self.channels_first and output.dim() == 3 else output
 
-def _choose_output(what: str, which: int | str, leaves: list[tuple[tree.Path, Tensor]]) -> Tensor:
+    def check_is_whole(self, result: Any) -> None:
+        """Looks whether the output that is taken for boxes and scores is boxes alone.
+
+        Raises:
+            CompatError: It looks like coordinates, and another output like their scores.
+        """
+        leaves, _ = tree.flatten(result)
+        number = _number_of("boxes", self.boxes, leaves)
+        boxes = leaves[number][1]
+        if boxes.dim() != 3 or boxes.shape[1] != 4 or self.channels_first or self.scores is not None:
+            return
+        count = boxes.shape[2]
+        others = [i for i, (_, tensor) in enumerate(leaves) if i != number and tensor.dim() in (2, 3)]
+        alike = [i for i in others if leaves[i][1].shape[0] == boxes.shape[0] and leaves[i][1].shape[-1] == count]
+        if alike:
+            raise CompatError(
+                f"postprocess: output {number} of shape {tuple(boxes.shape)} looks like four coordinates of {count} "
+                f"boxes, and output {alike[0]} of shape {tuple(leaves[alike[0]][1].shape)} like their scores; say "
+                f"Detections(boxes={number}, scores={alike[0]}, channels_first=True)."
+            )
+
+    def left_out(self, result: Any) -> list[str]:
+        """Names of the outputs of the model that are neither boxes nor scores."""
+        leaves, _ = tree.flatten(result)
+        taken = {_number_of(n, w, leaves) for n, w in (("boxes", self.boxes), ("scores", self.scores)) if w is not None}
+        return [tree.qualified_name(path) or "output" for i, (path, _) in enumerate(leaves) if i not in taken]
+
+
+def _number_of(what: str, which: int | str, leaves: list[tuple[tree.Path, Tensor]]) -> int:
+    """The number of an output that the caller names."""
     names = [tree.qualified_name(path) or "output" for path, _ in leaves]
     if isinstance(which, str):
         if which not in names:
@@ -218,7 +249,7 @@ def _choose_output(what: str, which: int | str, leaves: list[tuple[tree.Path, Te
         which = names.index(which)
     if not 0 <= which < len(leaves):
         raise CompatError(f"postprocess: the {what} are output {which}, but the model has {len(leaves)}: {names}.")
-    return leaves[which][1]
+    return which
 
 
 def _to_corners(boxes: Tensor, box_format: str) -> Tensor:

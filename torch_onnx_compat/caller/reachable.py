@@ -32,7 +32,7 @@ from torch import Tensor, nn
 from torch_onnx_compat.caller.reach import CONTAINERS, MISSING, is_followed, values_in
 from torch_onnx_compat.caller.snapshot import Contents, content_of, is_alike, is_object
 
-_INTERNAL = frozenset(vars(nn.Module()))
+INTERNAL = frozenset(vars(nn.Module()))
 """The attributes that every module has; those that hold parameters, buffers and modules are looked at by themselves."""
 
 _ATOMS = frozenset({type(None), bool, int, float, complex, str, bytes, type, types.ModuleType, range, slice})
@@ -152,10 +152,12 @@ class Reachable:
     Attributes:
         owners: Modules and objects, which have their attributes in a dictionary.
         contents: Everything else that can be changed, with the name by which it was reached.
+        tensors: The tensors.
     """
 
     owners: list[Any] = field(default_factory=list)
     contents: list[tuple[str, Content]] = field(default_factory=list)
+    tensors: list[Tensor] = field(default_factory=list)
     _seen: set[int] = field(default_factory=set)
 
     def leave_out(self, values: Iterable[Any]) -> None:
@@ -167,7 +169,10 @@ class Reachable:
         todo = list(values)
         while todo:
             name, value = todo.pop()
-            if id(value) not in self._seen and not _is_nothing(value):
+            if isinstance(value, Tensor) and id(value) not in self._seen:
+                self._seen.add(id(value))
+                self.tensors.append(value)
+            elif id(value) not in self._seen and not _is_nothing(value):
                 self._seen.add(id(value))
                 todo += self._enter(name, value)
 
@@ -255,7 +260,7 @@ def _is_own(code: Any) -> bool:
 def _parts_of(owner: Any) -> list[tuple[str, Any]]:
     if not isinstance(owner, nn.Module):
         return list(vars(owner).items())
-    own = [(name, value) for name, value in vars(owner).items() if name not in _INTERNAL]
+    own = [(name, value) for name, value in vars(owner).items() if name not in INTERNAL]
     return [*own, *dict.items(owner._modules)]
 
 

@@ -1,0 +1,119 @@
+"""What a model keeps from one call to the next: its file starts anew at each run.
+
+The run on the example tells what it changes. Where it changes anything, the same twin is called once more, and has to
+compute what a new one does: counters and caches that no result depends on are nobody's concern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from torch_onnx_compat.check.cases import Case
+from torch_onnx_compat.inputs import tree
+from torch_onnx_compat.observe import EXAMPLE, ModelRefused, Observation, Used
+
+NEAR = 1e-5
+"""Difference that is nothing, relative to an output's largest value: what is kept may drift slowly, call after call."""
+
+MOST_NAMED = 4
+"""Attributes that a note names."""
+
+
+def notes_on_state(observation: Observation, cases: Sequence[Case]) -> list[str]:
+    """Says if the original computes something else in a call after its first one.
+
+    Args:
+        observation: Has run the original on the example.
+        cases: What a new twin computes; the second call is made at one of them.
+    """
+    used = observation.used
+    if used is None or not cases:
+        return []
+    if used.note is None:  # other files are tried on the same cases
+        used.note = _note(used, cases)
+    return [used.note] if used.note else []
+
+
+def _note(used: Used, cases: Sequence[Case]) -> str:
+    example = cases[0]
+    if example.reference.draws:
+        return ""
+    what, label = _difference(example, used.again), EXAMPLE
+    if not what and used.attributes:
+        case = _other_case(cases)
+        what, label = _difference(case, _call(used, case)), case.label
+    if not what:
+        return ""
+    named = [*used.attributes[:MOST_NAMED], *([used.outside] if used.outside else [])]
+    more = f" and {len(used.attributes) - MOST_NAMED} more" if len(used.attributes) > MOST_NAMED else ""
+    return (
+        f"forward changes {', '.join(named)}{more}, and its next call depends on that: after a call on the example, at "
+        f"{label!r} {what}. The file starts anew at each run, as a first call does; {remedy(used, used.attributes)}."
+    )
+
+
+def remedy(used: Used, attributes: Sequence[str]) -> str:
+    """What to do about attributes that a next call depends on: a part of a sentence."""
+    tensors = [path for path in attributes if tree.tensors_in(_value(used.subject.twin, path))]
+    if not tensors:
+        return "to carry it on, keep it in tensors that are attributes of a module, and name these in state=[...]"
+    options = " ".join(f"--state {path}" for path in tensors)
+    numbers = [path for path in attributes if path not in tensors]
+    more = f", and {', '.join(numbers)} too, once it is a tensor" if numbers else ""
+    return (
+        f"to carry it on, make it an input and an output: state=[{', '.join(map(repr, tensors))}], on the command line "
+        f"{options} (docs/surgery.md){more}"
+    )
+
+
+def _value(model: nn.Module, path: str) -> Any:
+    module, _, attribute = path.rpartition(".")
+    return getattr(dict(model.named_modules())[module], attribute, None)  # a scripted module has no get_submodule
+
+
+def _other_case(cases: Sequence[Case]) -> Case:
+    """A case of other values than the example's, of its sizes if there is one: an average of equal values is one."""
+    others = [case for case in cases[1:] if not case.is_searched and not case.reference.draws]
+    sizes = cases[0].inputs.sizes()
+    return next((case for case in others if case.inputs.sizes() == sizes), (*others, cases[0])[0])
+
+
+def _call(used: Used, case: Case) -> tuple[Tensor, ...] | ModelRefused:
+    try:
+        results: tuple[Tensor, ...] = used.subject(*[tensor.clone() for tensor in case.inputs.tensors])
+        return results
+    except MemoryError:
+        raise
+    except Exception as error:
+        return ModelRefused(f"{type(error).__name__}: {error}")
+
+
+def _difference(case: Case, found: tuple[Tensor, ...] | ModelRefused | None) -> str:
+    if found is None:
+        return ""
+    if isinstance(found, ModelRefused):
+        return f"it refuses ({' '.join(str(found).split())[:200]})"
+    wanted = case.reference.outputs
+    if len(found) != len(wanted):
+        return f"it has {len(found)} results for {len(wanted)}"
+    texts = (_difference_of(number, *pair) for number, pair in enumerate(zip(found, wanted, strict=True)))
+    return next(filter(None, texts), "")
+
+
+def _difference_of(number: int, found: Tensor, wanted: Tensor) -> str:
+    name = f"result {number}"
+    if found.shape != wanted.shape:
+        return f"{name} has the shape {tuple(found.shape)} for {tuple(wanted.shape)}"
+    if not wanted.numel() or torch.equal(found, wanted):
+        return ""
+    if not wanted.is_floating_point():
+        return f"{name} has other values" if wanted.is_complex() or bool((found != wanted).any()) else ""
+    if not torch.equal(found.isfinite(), wanted.isfinite()):
+        return f"{name} has other NaN or infinities"
+    off = (found.double() - wanted.double()).nan_to_num().abs().max()
+    largest = wanted.double().nan_to_num(posinf=0.0, neginf=0.0).abs().max()
+    return f"{name} is off by {float(off):.3g}" if off > NEAR * largest else ""
