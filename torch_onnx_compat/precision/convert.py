@@ -90,7 +90,7 @@ class _Conversion:
         for value in node.outputs:
             if value in self._floats:
                 value.dtype = half
-        _narrow_attributes(node, half)
+        _narrow_attributes(node, self.half)
 
     def _read(self, node: ir.Node, types: list[ir.DataType]) -> None:
         """Makes a node read its float inputs in these types."""
@@ -265,16 +265,15 @@ def narrow_tensor(tensor: Any, half: Half) -> ir.Tensor[Any]:
 _TYPE_ATTRIBUTES = ("to", "dtype", "output_datatype")
 
 
-def _narrow_attributes(node: ir.Node, half: ir.DataType) -> None:
+def _narrow_attributes(node: ir.Node, half: Half) -> None:
     """Changes the attributes that name the type of the results."""
     for name in _TYPE_ATTRIBUTES:
         if name in node.attributes and node.attributes[name].value == FLOAT.value:
-            node.attributes[name] = ir.AttrInt64(name, half.value)
+            node.attributes[name] = ir.AttrInt64(name, half.onnx_type.value)
     if node.op_type == "ConstantOfShape":
         given = node.attributes.get("value")
-        array = np.zeros(1, np.float32) if given is None else given.as_tensor().numpy()
-        if array.dtype == np.float32:
-            with np.errstate(over="ignore"):
-                node.attributes["value"] = ir.AttrTensor("value", ir.Tensor(array.astype(half.numpy()), dtype=half))
+        tensor = ir.tensor(np.zeros(1, np.float32)) if given is None else given.as_tensor()
+        if tensor.dtype is FLOAT:
+            node.attributes["value"] = ir.AttrTensor("value", narrow_tensor(tensor, half))
     if node.op_type in ("RandomNormal", "RandomUniform"):
-        node.attributes["dtype"] = ir.AttrInt64("dtype", half.value)
+        node.attributes["dtype"] = ir.AttrInt64("dtype", half.onnx_type.value)
