@@ -53,7 +53,7 @@ class _Conversion:
         graph = self.layout.model.graph
         self._floats = {v for subgraph in self.layout.subgraphs for v in subgraph.graph.inputs if is_float(v)}
         self._floats |= {v for node in self.layout.nodes for v in node.outputs if is_float(v)}
-        self._floats |= {v for v in graph.initializers.values() if is_float(v)}
+        self._floats |= {v for g in self._graphs() for v in g.initializers.values() if is_float(v)}
         if not self.half.keep_io:
             for value in graph.inputs:
                 if value in self._floats:
@@ -70,6 +70,10 @@ class _Conversion:
         for name, value in zip(names, graph.outputs, strict=True):
             claim_name(self.layout.model, value, name)
         self._drop_unused_weights()
+
+    def _graphs(self) -> list[ir.Graph]:
+        """The graphs that may have weights: the main one and bodies."""
+        return [s.graph for s in self.layout.subgraphs if isinstance(s.graph, ir.Graph)]
 
     def _graph(self, number: int) -> None:
         for node in list(self.layout.subgraphs[number].graph):
@@ -125,7 +129,7 @@ class _Conversion:
         else:
             made = ir.Value(name=self._name(value), const_value=narrow)
             narrow.name = made.name
-            self.layout.model.graph.register_initializer(made)
+            (value.graph or self.layout.model.graph).register_initializer(made)
         made.type, made.shape = ir.TensorType(self.half.onnx_type), value.shape
         return made
 
@@ -232,19 +236,19 @@ class _Conversion:
 
     def _drop_unused_weights(self) -> None:
         """Removes the weights that only narrow copies of are used, and gives these their names."""
-        graph = self.layout.model.graph
-        for (value, _), made in list(self._casts.items()):
-            name = str(value.name)
-            if value.producer() is None and graph.initializers.get(name) is value and not value.uses():
-                if value.is_graph_output() or value.is_graph_input():
-                    continue
-                del graph.initializers[name]
-                if made.name in graph.initializers:
-                    del graph.initializers[str(made.name)]
-                    made.name = name
-                    if made.const_value is not None:
-                        made.const_value.name = name
-                    graph.initializers[name] = made
+        for graph in self._graphs():
+            for (value, _), made in list(self._casts.items()):
+                name = str(value.name)
+                if value.producer() is None and graph.initializers.get(name) is value and not value.uses():
+                    if value.is_graph_output() or value.is_graph_input():
+                        continue
+                    del graph.initializers[name]
+                    if made.name in graph.initializers:
+                        del graph.initializers[str(made.name)]
+                        made.name = name
+                        if made.const_value is not None:
+                            made.const_value.name = name
+                        graph.initializers[name] = made
 
 
 def narrow_tensor(tensor: Any, half: Half) -> ir.Tensor[Any]:
