@@ -48,6 +48,10 @@ OFF_QUARTERS = 1 / 16
 _NOTHING = 1e-12
 
 
+TYPE_AND_SHAPE = "type and shape"
+"""The tolerance of an output whose values differ from run to run."""
+
+
 @dataclass(frozen=True)
 class Comparison:
     """One output of one case."""
@@ -60,6 +64,11 @@ class Comparison:
     tolerance: str
     ok: bool
     detail: str = ""
+
+    @property
+    def compares_values(self) -> bool:
+        """Whether values were compared, and not types and shapes alone."""
+        return self.tolerance != TYPE_AND_SHAPE
 
     def to_dict(self) -> dict[str, Any]:
         """The row as plain data."""
@@ -326,3 +335,8 @@ def as_array(tensor: Tensor) -> Array:
         tensor = tensor.float()
     array: Array = tensor.resolve_conj().resolve_neg().contiguous().numpy()
     return array
+
+
+def uncompared(table: Sequence[Comparison]) -> list[str]:
+    """The outputs of which types and shapes alone were compared."""
+    return list(dict.fromkeys(row.output for row in table if not row.compares_values))
