@@ -21,6 +21,13 @@ Feeds = Mapping[str, Any]
 """Inputs of a graph by name, as numpy arrays."""
 
 
+_RANGES = ("peak", "made", "terms")
+"""What says how large numbers become."""
+
+_LEAST_POWER, _MOST_POWER = 0.3, 2.0
+"""The largest of more random numbers is a little larger; a sum grows with the length, a sum of squares no faster."""
+
+
 @dataclass
 class Measurement:
     """What the runs showed: of each node, the largest number of all runs."""
@@ -32,6 +39,12 @@ class Measurement:
     def of(self, what: str, node: int) -> float:
         """A number of a node; 0 where it was not measured."""
         return self.numbers.get((what, node), 0.0)
+
+    def take_largest(self, other: Measurement) -> None:
+        """Takes in other runs of the same graph."""
+        self.runs += other.runs
+        for key, number in other.numbers.items():
+            self.numbers[key] = max(number, self.numbers.get(key, 0.0))
 
     def take(self, keys: Sequence[Key], vector: Any) -> None:
         """Takes in the vector of one run."""
@@ -67,6 +80,27 @@ def measure_nodes(model: ir.Model, half: Half, feeds: Sequence[Feeds]) -> Measur
         careful.numbers[("made", number)] = quick.of("peak", number)
     quick.numbers.update(careful.numbers)
     return quick
+
+
+def reckon_growth(example: Measurement, grown: Sequence[tuple[Measurement, float, float]]) -> Measurement:
+    """What the nodes' ranges come to at the largest sizes of all axes, each grown by itself, by power laws.
+
+    Args:
+        example: The runs on the example.
+        grown: For each axis the run on the lengthened example, by how much that is lengthened, and how much longer the
+            axis may become still.
+    """
+    found = Measurement()
+    for key, number in example.numbers.items():
+        if key[0] not in _RANGES or not number > 0:
+            continue
+        largest = number
+        for measured, growth, reach in grown:
+            ratio = measured.numbers.get(key, number) / number
+            power = min(np.log(ratio) / np.log(growth), _MOST_POWER) if 0 < ratio < float("inf") else 0.0
+            largest *= max(ratio, 1.0) * (reach**power if power > _LEAST_POWER else 1.0)
+        found.numbers[key] = float(largest)
+    return found
 
 
 def measure_islands(model: ir.Model, half: Half, feeds: Sequence[Feeds], islands: Sequence[Island]) -> list[float]:
