@@ -73,13 +73,32 @@ def measure_nodes(model: ir.Model, half: Half, feeds: Sequence[Feeds]) -> Measur
     try:
         quick = _measure(model, half, feeds, computing, is_careful=False)
     except Exception:  # a tensor without an element has no largest one
-        return _measure(model, half, feeds, computing)
+        return _measure_apart(model, half, feeds, computing)
     again = [n for n in computing if not quick.of("loss", n) < BEYOND or quick.of("peak", n) > half.largest]
-    careful = _measure(model, half, feeds, again) if again else Measurement()
+    careful = _measure_apart(model, half, feeds, again) if again else Measurement()
     for number in set(computing) - set(again):
         careful.numbers[("made", number)] = quick.of("peak", number)
     quick.numbers.update(careful.numbers)
     return quick
+
+
+def _measure_apart(model: ir.Model, half: Half, feeds: Sequence[Feeds], shadows: Sequence[int]) -> Measurement:
+    """Measures nodes; those that do not run on rounded inputs, or give other shapes there, lose everything.
+
+    So Unique does, whose result is as long as there are different values.
+    """
+    try:
+        return _measure(model, half, feeds, shadows)
+    except Exception:  # onnxruntime's own
+        if not shadows:
+            raise
+    if len(shadows) == 1:
+        _measure(model, half, feeds, ())  # a graph that does not run at all is another matter
+        return Measurement({("loss", shadows[0]): BEYOND}, len(feeds))
+    middle = len(shadows) // 2
+    found = _measure_apart(model, half, feeds, shadows[:middle])
+    found.take_largest(_measure_apart(model, half, feeds, shadows[middle:]))
+    return found
 
 
 def reckon_growth(example: Measurement, grown: Sequence[tuple[Measurement, float, float]]) -> Measurement:
@@ -112,7 +131,12 @@ def measure_islands(model: ir.Model, half: Half, feeds: Sequence[Feeds], islands
         feeds: The inputs, one mapping for each run.
         islands: The islands.
     """
-    found = _measure(model, half, feeds, (), islands)
+    try:
+        found = _measure(model, half, feeds, (), islands)
+    except Exception:  # onnxruntime's own, as for single nodes
+        if len(islands) <= 1:
+            return [BEYOND] * len(islands)
+        return [loss for island in islands for loss in measure_islands(model, half, feeds, [island])]
     return [found.of("island", index) for index in range(len(islands))]
 
 
