@@ -9,7 +9,7 @@ import pytest
 import torch
 from onnx import TensorProto, helper
 
-from torch_onnx_compat import Bfloat16, Float16, export_compat
+from torch_onnx_compat import Bfloat16, CompatError, Float16, export_compat
 from torch_onnx_compat.graph.rendering import render
 from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.graph.stream import write_model
@@ -169,3 +169,9 @@ def test_what_grows_with_an_axis_is_reckoned_up_to_its_declared_bound(model, exa
             x = torch.randn(size)
             found = session.run(None, {session.get_inputs()[0].name: x.numpy()})[0]
             np.testing.assert_allclose(found, model()(x).numpy(), 2e-2, 2e-3)
+
+
+def test_an_opset_without_the_operators_that_measure_is_refused():
+    model = model_of([helper.make_node("Sqrt", ["x"], ["y"])], opset=9)
+    with pytest.raises(CompatError, match="measured from opset 11 on, and the file has opset 9; convert it"):
+        measure_nodes(model, Float16(), [{"x": np.ones(2, np.float32)}])

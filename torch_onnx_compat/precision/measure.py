@@ -10,6 +10,8 @@ import numpy as np
 import onnx_ir as ir
 import onnxruntime
 
+from torch_onnx_compat.catalogue.entry import MIN_OPSET
+from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.instrument import BEYOND, STATISTICS, Island, Key, can_be_shadowed, instrument
@@ -61,8 +63,16 @@ def measure_nodes(model: ir.Model, half: Half, feeds: Sequence[Feeds]) -> Measur
         model: The float32 graph; unchanged.
         half: The format.
         feeds: The inputs, one mapping for each run.
+
+    Raises:
+        CompatError: The graph's opset is too low.
     """
     layout = Layout.of(model)
+    if layout.opset < MIN_OPSET:
+        raise CompatError(
+            f"what nodes lose is measured from opset {MIN_OPSET} on, and the file has opset {layout.opset}; convert it to "
+            f"a later one first, as `torch-onnx-compat convert FILE -o NEW --opset {MIN_OPSET}` does."
+        )
     computing = [
         number
         for number, node in enumerate(layout.nodes)
