@@ -70,8 +70,8 @@ def measure_nodes(model: ir.Model, half: Half, feeds: Sequence[Feeds]) -> Measur
     layout = Layout.of(model)
     if layout.opset < MIN_OPSET:
         raise CompatError(
-            f"what nodes lose is measured from opset {MIN_OPSET} on, and the file has opset {layout.opset}; convert it to "
-            f"a later one first, as `torch-onnx-compat convert FILE -o NEW --opset {MIN_OPSET}` does."
+            f"what nodes lose is measured from opset {MIN_OPSET} on, and the file has opset {layout.opset}; convert it "
+            f"to a later one first, as `torch-onnx-compat convert FILE -o NEW --opset {MIN_OPSET}` does."
         )
     computing = [
         number
