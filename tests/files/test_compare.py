@@ -166,3 +166,37 @@ def test_an_engine_that_is_right(tmp_path):
     assert np.isfinite([row.max_abs for row in found.table]).all()
     assert len(found.first.layers) > 10
     assert all(layer.error <= layer.tolerance for layer in found.first.layers)
+
+
+def training(path, scale):
+    """Normalised by each batch's own statistics; onnxruntime changes the running ones in its weights as it runs."""
+    text = """<ir_version: 8, opset_import: ["": 15]>
+    g (float[n, 3] x) => (float[n, 3] y) {
+        h = Mul(x, scale)
+        k, mean, variance = BatchNormalization<training_mode = 1>(h, ones, zeros, zeros, ones)
+        y = Mul(k, scale) }"""
+    weights = {"scale": np.float32(scale), "ones": np.ones(3, np.float32), "zeros": np.zeros(3, np.float32)}
+    return write(path, text, **weights)
+
+
+def test_files_that_change_their_weights_as_they_run(tmp_path):
+    one, other = training(tmp_path / "a.onnx", 1), training(tmp_path / "b.onnx", 5)
+    found = compare(one, other)
+    assert not found.is_equal
+    assert any("a run changes what the next one computes" in note for note in found.notes)
+    assert compare(one, training(tmp_path / "c.onnx", 1)).is_equal
+
+
+def test_two_files_whose_values_could_not_be_compared_are_not_called_equal(tmp_path):
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[3, 4] x) => (float[3, 4] y{}) {{ y = RandomUniformLike<high = {}>(x){} }}"""
+    one = write(tmp_path / "a.onnx", text.format("", "1.0", ""))
+    found = compare(one, write(tmp_path / "b.onnx", text.format("", "9.0", "")))
+    assert not found.is_equal
+    assert "no value could be compared" in str(found)
+    assert "of the types and shapes of" in str(convert(one, opset=13))
+    relu = (", float[3, 4] z", "1.0", "  z = Relu(x)")
+    one = write(tmp_path / "a.onnx", text.format(*relu))
+    found = compare(one, write(tmp_path / "b.onnx", text.format(*relu)))
+    assert found.is_equal
+    assert "equal, but for the values of y, which were not compared" in str(found)

@@ -188,3 +188,83 @@ def test_a_file_in_float64(tmp_path):
     (found,) = session.run(None, {"x": x})
     assert found.dtype == np.float64
     np.testing.assert_allclose(found, (x + np.float64(np.float32(0.1))) * 3, 1e-12)
+
+
+def of_weights(*shape):
+    return np.random.default_rng(5).standard_normal(shape).astype(np.float32)
+
+
+BRANCHES = """<ir_version: 8, opset_import: ["": 17]>
+g (float[n, 3] x) => (float[n, 4] y) {
+    s = ReduceSum<keepdims = 0>(x)
+    c = Greater(s, zero)
+    h = If (c) <then_branch = t () => (float[n, 3] a) <float[3] w = {1, 2, 3}> { k = Add(x, w)  a = MatMul(k, square) },
+                else_branch = e () => (float[n, 3] b) <float[3] w = {-1, 0.5, 4}> { b = Mul(x, w) }>
+    y = MatMul(h, wide)
+}"""
+
+
+def test_weights_within_branches(tmp_path, runner):
+    weights = {"zero": np.float32(0), "square": of_weights(3, 3), "wide": of_weights(3, 4)}
+    path = write(tmp_path / "a.onnx", BRANCHES, **weights)
+    result = convert(path, tmp_path / "b.onnx", precision="float16", runner=runner)
+    assert not result.precision.kept
+    branches = [a.g for node in onnx.load(result.path).graph.node for a in node.attribute if a.g.node]
+    assert {t.data_type for graph in branches for t in graph.initializer} == {onnx.TensorProto.FLOAT16}
+    for x in (of_weights(2, 3), -np.abs(of_weights(5, 3)), np.abs(of_weights(1, 3))):
+        wanted = onnxruntime.InferenceSession(str(path)).run(None, {"x": x})[0]
+        np.testing.assert_allclose(result.session().run(None, {"x": x})[0], wanted, 1e-2, 1e-2 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("precision", ["float16", "int8-dynamic", "int4-weights"])
+def test_weights_that_are_inputs_too_become_constants(tmp_path, runner, precision):
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[n, 32] x, float[32, 32] w) => (float[n, 32] y) { y = MatMul(x, w) }"""
+    path = write(tmp_path / "a.onnx", text, w=of_weights(32, 32))
+    result = convert(path, tmp_path / "b.onnx", precision=precision, runner=runner)
+    assert "weights are no inputs any more" in result.done
+    assert result.path.stat().st_size < 0.7 * path.stat().st_size
+    x = of_weights(3, 32)
+    wanted = onnxruntime.InferenceSession(str(path)).run(None, {"x": x})[0]
+    np.testing.assert_allclose(result.session().run(None, {"x": x})[0], wanted, atol=0.2 * np.abs(wanted).max())
+    with pytest.raises(CompatError, match="contradict each other: weights that are inputs keep their types"):
+        convert(path, precision=precision, keep_initializers_as_inputs=True, runner=runner)
+
+
+@pytest.mark.parametrize(("precision", "opset"), [("float16", 11), ("bfloat16", 13), ("int8-dynamic", 11)])
+def test_an_old_file_gets_the_opset_that_the_format_needs(tmp_path, runner, precision, opset):
+    text = """<ir_version: 3, opset_import: ["": 7]>
+    g (float[n, 4] x, float[4, 4] w) => (float[n, 4] y) {
+        d = Dropout<ratio = 0.5>(x)  h = MatMul(d, w)  y = Relu(h) }"""
+    path = write(tmp_path / "a.onnx", text, w=of_weights(4, 4))
+    result = convert(path, precision=precision, runner=runner)
+    assert result.opset == opset
+    assert f"opset 7 -> {opset}" in result.done
+    if precision != "bfloat16":
+        x = of_weights(3, 4)
+        wanted = onnxruntime.InferenceSession(str(path)).run(None, {"x": x})[0]
+        np.testing.assert_allclose(result.session().run(None, {"x": x})[0], wanted, atol=0.05 * np.abs(wanted).max())
+
+
+def test_a_file_with_a_sequence(tmp_path, runner):
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[n, 4] x) => (float[n, 4] y) {
+        h = MatMul(x, w)  s = SplitToSequence<keepdims = 0>(h)  y = ConcatFromSequence<axis = 0, new_axis = 1>(s) }"""
+    path = write(tmp_path / "a.onnx", text, w=of_weights(4, 4))
+    result = convert(path, precision="float16", runner=runner)
+    assert {row.op_type for row in result.precision.kept} == {"SplitToSequence", "ConcatFromSequence"}
+    x = of_weights(3, 4)
+    wanted = onnxruntime.InferenceSession(str(path)).run(None, {"x": x})[0]
+    np.testing.assert_allclose(result.session().run(None, {"x": x})[0], wanted, atol=0.01 * np.abs(wanted).max())
+
+
+def test_a_node_whose_results_have_other_shapes_on_rounded_inputs(tmp_path, runner):
+    text = """<ir_version: 8, opset_import: ["": 17]>
+    g (float[n, 900] x) => (float[m] y, float[n, 4] z) { z = MatMul(x, w)  u, i = Unique(x)  y = Exp(u) }"""
+    path = write(tmp_path / "a.onnx", text, w=of_weights(900, 4))
+    result = convert(path, precision="float16", runner=runner)
+    assert "Unique" in {row.op_type for row in result.precision.kept}
+    x = of_weights(2, 900)
+    wanted = onnxruntime.InferenceSession(str(path)).run(None, {"x": x})
+    for one, other in zip(result.session().run(None, {"x": x}), wanted, strict=True):
+        np.testing.assert_allclose(one, other, 1e-2, 1e-2 * np.abs(other).max())

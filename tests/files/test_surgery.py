@@ -433,11 +433,48 @@ ONE = '<ir_version: 8, opset_import: ["": 17]>\ng (float[2, 3, 4, 6] x) => (y) '
         ("{ y, z = Split<axis = 3>(x, s) }", {"s": [3, 3]}, "Split 'y' splits the axis"),
         ("{ y = AveragePool<kernel_shape = [1, 6]>(x) }", {}, "a window of the whole axis, 6"),
         ("{ h = Neg(x)  y = Add(h, s) }", {"s": np.zeros((1, 1, 1, 6), np.float32)}, "still runs at 6 alone"),
+        ("{ y = Conv(x, s) }", {"s": np.ones((1, 3, 1, 6), np.float32)}, "Conv 'y' has a window of the whole axis, 6"),
+        ("{ y, i = TopK(x, s) }", {"s": [6]}, "TopK 'y' holds 6, which is the size of 'width'"),
+        (
+            "{ h = MaxPool<kernel_shape = [1, 2], strides = [1, 2]>(x)  y, i = TopK(h, s) }",
+            {"s": [3]},
+            "the whole axis",
+        ),
+        ("{ h = ReduceMean<axes = [3]>(x)  y = Tile(h, s) }", {"s": [1, 1, 1, 6]}, "Tile 'y' holds 6"),
+        ("{ h = ReduceMean<axes = [3]>(x)  y = Expand(h, s) }", {"s": [1, 6]}, "Expand 'y' holds 6"),
+        (
+            "{ r = Range(s, e, a)  y = Gather<axis = 3>(x, r) }",
+            {"s": np.array(0), "e": np.array(6), "a": np.array(1)},
+            "Range 'r' holds 6",
+        ),
+        (
+            "{ h = Transpose(x)  y = ScatterND(h, s, e) }",
+            {"s": [[5]], "e": np.zeros((1, 4, 3, 2), "f")},
+            "places .5. of it",
+        ),
+        (
+            "{ y = ScatterElements<axis = 3>(x, s, e) }",
+            {"s": [[[[5]]]], "e": np.zeros((1, 1, 1, 1), "f")},
+            "places .5.",
+        ),
+        (
+            "{ h = Squeeze(x, s)  y = ReverseSequence<batch_axis = 0, time_axis = 1>(h, e) }",
+            {"s": [0, 1], "e": [6, 6, 6, 6]},
+            "ReverseSequence 'y' holds 6",
+        ),
+        (
+            """{ h = Transpose<perm = [3, 0, 1, 2]>(x)
+                y = Loop (s, , e) <b = g (int64 i, bool c, float[2, 3, 4] a) => (bool d, float[2, 3, 4] z) {
+                    k = Gather(h, i)  z = Add(a, k)  d = Identity(c) }> }""",
+            {"s": np.array(6), "e": np.zeros((2, 3, 4), np.float32)},
+            "Loop 'y' holds 6",
+        ),
     ],
 )
 def test_numbers_that_follow_from_the_size_are_named(tmp_path, runner, text, weights, message):
     arrays = {name: np.asarray(value, getattr(value, "dtype", np.int64)) for name, value in weights.items()}
-    path = write(tmp_path / "a.onnx", ONE + text, **arrays)
+    one = ONE.replace("2, 3, 4", "1, 1, 4") if "Squeeze" in text else ONE
+    path = write(tmp_path / "a.onnx", one + text, **arrays)
     with pytest.raises(UnsupportedError, match=message):
         convert(path, tmp_path / "b.onnx", dynamic={"x": {3: "width"}}, runner=runner)
     assert not (tmp_path / "b.onnx").exists()
@@ -459,6 +496,24 @@ def test_numbers_that_do_not_follow_from_it_are_left(tmp_path, runner, text, wei
     arrays = {name: np.asarray(value, np.int64) for name, value in weights.items()}
     result = convert(write(tmp_path / "a.onnx", ONE + text, **arrays), dynamic={"x": {3: "width"}}, runner=runner)
     assert result.axes[0].tried == (6, 12, 38)
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "told"),
+    [
+        ("{ y = Pad(x, s) }", {"s": [0, 0, 0, 0, 0, 0, 0, 2]}, "Pad 'y' pads it by a different number at its two ends"),
+        ("{ h = ReduceSum<keepdims = 1>(x, s)  y = Div(h, e) }", {"s": [3], "e": np.float32(6)}, "Div 'y' holds 6"),
+        ("{ h = ReduceMean<axes = [3]>(x)  y = Tile(h, s) }", {"s": [1, 1, 1, 5]}, "Tile 'y' holds 5"),
+        ("{ y = Pad(x, s) }", {"s": [0, 0, 0, 1, 0, 0, 0, 1]}, ""),
+        ("{ y, i = TopK(x, s) }", {"s": [2]}, ""),
+    ],
+)
+def test_numbers_that_may_follow_from_it_are_told(tmp_path, runner, text, weights, told):
+    arrays = {name: np.asarray(value, getattr(value, "dtype", np.int64)) for name, value in weights.items()}
+    result = convert(write(tmp_path / "a.onnx", ONE + text, **arrays), dynamic={"x": {3: "width"}}, runner=runner)
+    found = [note for note in result.notes if note.startswith("these numbers may follow from the size")]
+    assert [told in note for note in found] == [True] * bool(told)
+    assert any("whole numbers of the file that are a freed size" in note for note in result.notes)
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,23 @@
 """What shadows find: nodes that lose much by themselves, in bodies of loops too, and how islands end that."""
 
+import io
+
+import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
 import torch
 from onnx import TensorProto, helper
 
-from torch_onnx_compat import Bfloat16, Float16
+from torch_onnx_compat import Bfloat16, CompatError, Float16, export_compat
+from torch_onnx_compat.graph.rendering import render
 from torch_onnx_compat.graph.shapes import infer_model
+from torch_onnx_compat.graph.stream import write_model
 from torch_onnx_compat.precision.instrument import Island
 from torch_onnx_compat.precision.layout import Layout
 from torch_onnx_compat.precision.measure import measure_islands, measure_nodes
 from torch_onnx_compat.precision.plan import ISLAND, make_plan
+from torch_onnx_compat.session import open_session
 
 
 def model_of(nodes, inputs=("x",), outputs=("y",), opset=17):
@@ -131,3 +137,41 @@ def test_the_plan_keeps_the_island_and_nothing_else():
     assert kept["Mul"] == ISLAND
     assert not kept.keys() & {"Exp", "Relu", "Tanh"}
     onnx.checker.check_model(ir.to_proto(model))  # measuring changes nothing
+
+
+class SumOverTime(torch.nn.Module):
+    def forward(self, x):
+        y = x.relu().sum(1) * 20
+        return y / (y.square().mean(-1, keepdim=True) + 1e-3).sqrt()
+
+
+class SumOverPixels(torch.nn.Module):
+    def forward(self, x):
+        return x.relu().sum((2, 3)) / (x.shape[2] * x.shape[3])
+
+
+@pytest.mark.one_exporter
+@pytest.mark.parametrize(
+    ("model", "example", "axes", "sizes"),
+    [
+        (SumOverTime, (2, 6, 8), {1: ("time", 1, 6000)}, [(2, 6000, 8), (2, 60, 8), (2, 1, 8)]),
+        (SumOverPixels, (1, 2, 4, 6), {2: ("height", 1, 700), 3: ("width", 1, 600)}, [(1, 2, 700, 600), (1, 2, 4, 6)]),
+    ],
+)
+def test_what_grows_with_an_axis_is_reckoned_up_to_its_declared_bound(model, example, axes, sizes, exporter):
+    torch.manual_seed(0)
+    result = export_compat(model(), torch.randn(example), dynamic={"x": axes}, exporter=exporter, precision="float16")
+    assert any(row.why.startswith(("values up to", "adds up to")) for row in result.precision.kept)
+    buffer = io.BytesIO()
+    write_model(render(ir.from_proto(result.model_proto)), buffer)
+    for session in (result.session(), open_session(buffer.getvalue())):
+        for size in sizes:
+            x = torch.randn(size)
+            found = session.run(None, {session.get_inputs()[0].name: x.numpy()})[0]
+            np.testing.assert_allclose(found, model()(x).numpy(), 2e-2, 2e-3)
+
+
+def test_an_opset_without_the_operators_that_measure_is_refused():
+    model = model_of([helper.make_node("Sqrt", ["x"], ["y"])], opset=9)
+    with pytest.raises(CompatError, match="measured from opset 11 on, and the file has opset 9; convert it"):
+        measure_nodes(model, Float16(), [{"x": np.ones(2, np.float32)}])

@@ -51,6 +51,10 @@ UNCOMPARED = "nothing to compare"
 """The detail of a row whose output is empty, or has no number but NaN and infinities."""
 
 
+TYPE_AND_SHAPE = "type and shape"
+"""The tolerance of an output whose values differ from run to run."""
+
+
 @dataclass(frozen=True)
 class Comparison:
     """One output of one case."""
@@ -63,6 +67,11 @@ class Comparison:
     tolerance: str
     ok: bool
     detail: str = ""
+
+    @property
+    def compares_values(self) -> bool:
+        """Whether values were compared, and not types and shapes alone."""
+        return self.tolerance != TYPE_AND_SHAPE
 
     def to_dict(self) -> dict[str, Any]:
         """The row as plain data."""
@@ -334,3 +343,8 @@ def as_array(tensor: Tensor) -> Array:
         tensor = tensor.float()
     array: Array = tensor.resolve_conj().resolve_neg().contiguous().numpy()
     return array
+
+
+def uncompared(table: Sequence[Comparison]) -> list[str]:
+    """The outputs of which types and shapes alone were compared."""
+    return list(dict.fromkeys(row.output for row in table if not row.compares_values))

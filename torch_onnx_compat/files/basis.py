@@ -15,7 +15,8 @@ from torch_onnx_compat.catalogue.entry import MIN_OPSET
 from torch_onnx_compat.check.compare import Comparison
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.errors import UnsupportedError
-from torch_onnx_compat.files.free_axes import FreeAxes, Shapes, check_free_axes, free_axes
+from torch_onnx_compat.files.free_axes import FreeAxes, check_free_axes, free_axes
+from torch_onnx_compat.files.held_sizes import Shapes
 from torch_onnx_compat.files.opset import change_opset
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import OnnxFile, read

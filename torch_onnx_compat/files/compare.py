@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from torch_onnx_compat.check.compare import Comparison, as_array, comparison_lines
+from torch_onnx_compat.check.compare import Comparison, as_array, comparison_lines, uncompared
 from torch_onnx_compat.check.compare import compare as compare_arrays
 from torch_onnx_compat.check.localise import localise
 from torch_onnx_compat.check.on_target import tolerance_of
@@ -45,8 +45,8 @@ class FileComparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether every output of every case is equal within its tolerance."""
-        return all(row.ok for row in self.table)
+        """Whether every output of every case is equal within its tolerance, and the values of any were compared."""
+        return all(row.ok for row in self.table) and any(row.compares_values for row in self.table)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data, for JSON."""
@@ -61,7 +61,12 @@ class FileComparison:
 
     def __str__(self) -> str:
         bad = sum(not row.ok for row in self.table)
-        verdict = "equal" if not bad else f"{bad} of {len(self.table)} comparisons differ"
+        verdict = f"{bad} of {len(self.table)} comparisons differ" if bad else "no value could be compared"
+        unseen = uncompared(self.table)
+        if self.is_equal:
+            verdict = (
+                f"equal, but for the values of {', '.join(unseen)}, which were not compared" if unseen else "equal"
+            )
         lines = [f"{self.other} beside {self.right}: {verdict}"]
         lines += [f"  {self.first}"] if self.first is not None else []
         lines += [f"  note: {note}" for note in self.notes]

@@ -107,8 +107,9 @@ class Conversion:
         cases = len({row.case for row in self.table})
         target = f", target {self.target}" if self.target else ""
         counts = f"{sum(self.source_nodes.values())} -> {sum(self.nodes.values())} nodes"
+        verb = "equal to" if any(row.compares_values for row in self.table) else "of the types and shapes of"
         lines = [
-            f"{where}: equal to {self.source} on {cases} case{'s' * (cases != 1)}",
+            f"{where}: {verb} {self.source} on {cases} case{'s' * (cases != 1)}",
             f"  opset {self.source_opset} -> {self.opset}{target}, {counts}, {sum(self.seconds.values()):.1f} s",
             f"  judged by {' and '.join(self.judges)}",
         ]

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import onnx_ir as ir
 
+from torch_onnx_compat.catalogue.entry import MIN_OPSET
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.errors import ArgumentError, CompatError, UnsupportedError, VerificationError
 from torch_onnx_compat.files.attributes import Attributes
@@ -114,6 +115,7 @@ def convert(
         CompatError: The file is broken, onnxruntime does not run it, a name is unknown, or the arguments contradict
             each other.
     """
+    narrower = precision_from_keyword(precision)
     surgery = Surgery(
         start=start,
         outputs=outputs,
@@ -126,6 +128,8 @@ def convert(
     )
     clock = Clock(progress)
     original = _check_arguments(file, output, dynamic, static)
+    if narrower is not None:
+        surgery = surgery.without_weights_as_inputs(original.graph(), narrower.name)
     profile = None if target is None else load_target(target)
     surgery.check_target(profile)
     given = [inputs] if isinstance(inputs, Mapping) else list(inputs)
@@ -143,8 +147,8 @@ def convert(
             runs = replace(runs, given=basis.given, sizes=sizes_after)
         fixed = read_axes(basis.file.graph(), static)
         frees_batch = dynamic == "batch"
-        job = Job(basis.file, _choose_opset(basis.file, opset, profile), profile, frees_batch, fixed, simplify)
-        narrower = precision_from_keyword(precision)
+        wanted = _choose_opset(basis.file, opset, profile, narrower)
+        job = Job(basis.file, wanted, profile, frees_batch, fixed, simplify)
         if narrower is not None and not isinstance(narrower, Half):
             narrower.check(job.opset, job.target or load_target("onnxruntime"))
         return _convert(_Goal(job, original, basis, output, narrower, surgery.ending, opset is not None), runs, clock)
@@ -165,11 +169,13 @@ def _check_arguments(file: Any, output: Any, dynamic: Any, static: Axes | None) 
     return original
 
 
-def _choose_opset(original: OnnxFile, opset: int | None, target: Target | None) -> int:
+def _choose_opset(original: OnnxFile, opset: int | None, target: Target | None, narrower: Half | Request | None) -> int:
+    """The opset of the new file; a narrower format may need a later one than the original's."""
     if target is not None:
         return choose_opset(opset, target)
     if opset is None:
-        return original.opset
+        least = narrower.least_opset if isinstance(narrower, Half) else MIN_OPSET
+        return original.opset if narrower is None or not original.opset else max(original.opset, MIN_OPSET, least)
     if type(opset) is int:
         check_opset(opset, ArgumentError)
     return choose_opset(opset, Target("any", opset=original.opset))

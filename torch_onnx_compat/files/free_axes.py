@@ -15,10 +15,14 @@ import onnx_ir as ir
 
 from torch_onnx_compat.errors import CompatError, UnsupportedError, unknown_name
 from torch_onnx_compat.files.axes import forget_shapes
+from torch_onnx_compat.files.held_sizes import HeldSizes, Shapes, changed_axes, name_of
 from torch_onnx_compat.graph import shapes
 from torch_onnx_compat.graph.builder import Scope
 from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.walk import all_nodes
+
+SHOWN = 8
+"""Nodes that are named at most."""
 
 FreeAxes = Mapping[str, Mapping[int, str]]
 """Names of the axes that are to be free, by input and the axis's number."""
@@ -27,6 +31,8 @@ _OPEN = 2**31 - 1
 """The least end of a Slice that means the end of the axis."""
 
 _REWRITTEN = "rewritten"
+
+_NO_PAD = "VALID"
 
 _BESIDE = 2
 """By which factor a size is another one, where shapes are compared."""
@@ -55,9 +61,6 @@ def check_free_axes(model: ir.Model, wanted: FreeAxes) -> dict[str, int]:
     return found
 
 
-Shapes = Mapping[str, tuple[int, ...]]
-"""The shapes of values, by name."""
-
 Run = Callable[[ir.Model, Sequence[ir.Value], Mapping[str, int]], Shapes]
 """Runs a graph at sizes of its dynamic axes, and gives the shapes of some values."""
 
@@ -82,20 +85,27 @@ def free_axes(model: ir.Model, wanted: FreeAxes, run: Run) -> list[str]:
         if value.shape is not None:
             value.shape = ir.Shape([axes.get(i, size) for i, size in enumerate(value.shape)])
     forget_shapes(model)
-    _rewrite(model, sizes, run)
+    doubts = _rewrite(model, sizes, run)
     forget_shapes(model)
     for value in model.graph.outputs:
         if not value.is_graph_input():
             value.shape = None
     shapes.infer_model(model)
+    told = f"{'; '.join(doubts[:SHOWN])}{'; …' if len(doubts) > SHOWN else ''}"
     return [
-        "a number that was computed of a size, such as the count that a sum is divided by, cannot be told from others: "
-        "only what holds sizes, positions and windows was looked at."
+        *([f"these numbers may follow from the size, which a file does not say: {told}."] if doubts else []),
+        "whole numbers of the file that are a freed size, and what holds sizes, positions and windows, were looked at; "
+        "a number that was computed of a size otherwise, such as the count that a sum is divided by, cannot be told "
+        "from others.",
     ]
 
 
-def _rewrite(model: ir.Model, sizes: Mapping[str, int], run: Run) -> None:
-    """Writes the nodes that hold a freed size otherwise, one after the other; refuses those that cannot be."""
+def _rewrite(model: ir.Model, sizes: Mapping[str, int], run: Run) -> list[str]:
+    """Writes the nodes that hold a freed size otherwise, one after the other; refuses those that cannot be.
+
+    Returns:
+        Nodes that hold numbers which may follow from the size.
+    """
     scope = Scope(model)
     while True:
         usual: Shapes = _infer_shapes(model, sizes)
@@ -104,33 +114,39 @@ def _rewrite(model: ir.Model, sizes: Mapping[str, int], run: Run) -> None:
         if _REWRITTEN in reasons:
             continue
         if unknown and not reasons:
-            usual, other = _run_for_shapes(model, sizes, unknown, run)
+            ran = _run_for_shapes(model, sizes, unknown, run)
+            usual, other = {**usual, **ran[0]}, {**other, **ran[1]}
             reasons, unknown = _object_to_all(model, usual, other, scope)
             if _REWRITTEN in reasons:
                 continue
         break
-    reasons += [f"{_name(node)}: the shape that it gets is not known" for node in unknown]
+    reasons += [f"{name_of(node)}: the shape that it gets is not known" for node in unknown]
     inner = [n for node in model.graph for n in _inner_nodes(node) if _holds(n)]
-    reasons += [f"{_name(node)}, in a branch or loop, may hold the size" for node in inner]
+    inner += [n for function in model.functions.values() for n in all_nodes(function.graph) if _holds(n)]
+    reasons += [f"{name_of(node)}, in a branch, loop or function, may hold the size" for node in inner]
+    held = HeldSizes(sizes, usual, other, model.opset_imports[""], frozenset(_PLACES))
+    held.look(model)
+    reasons += held.reasons
     if reasons:
         raise UnsupportedError(
-            f"dynamic: nodes hold numbers that follow from the size of the file, or may: {'; '.join(reasons[:8])}"
-            f"{'; …' if len(reasons) > 8 else ''}. Export the model again with the axis dynamic."
+            f"dynamic: nodes hold numbers that follow from the size of the file, or may: {'; '.join(reasons[:SHOWN])}"
+            f"{'; …' if len(reasons) > SHOWN else ''}. Export the model again with the axis dynamic."
         )
+    return held.doubts
 
 
 def _object_to_all(model: ir.Model, usual: Shapes, other: Shapes, scope: Scope) -> tuple[list[str], list[ir.Node]]:
     """Why nodes are in the way, up to the first that was rewritten; and the nodes of which nothing is known."""
     reasons, unknown = [], []
     for node in model.graph:
-        changed = _changed(node, usual, other)
+        changed = changed_axes(node, usual, other)
         if changed is None and _holds(node):
             unknown.append(node)
         elif changed:
             reason = _objection(node, changed, usual, scope)
             if reason == _REWRITTEN:
                 return [reason], []
-            reasons += [f"{_name(node)} {reason}"] if reason else []
+            reasons += [f"{name_of(node)} {reason}"] if reason else []
     return reasons, unknown
 
 
@@ -179,17 +195,6 @@ def _infer_shapes(model: ir.Model, sizes: Mapping[str, int]) -> dict[str, tuple[
     return found
 
 
-def _changed(node: ir.Node, usual: Shapes, other: Shapes) -> list[int] | None:
-    """The axes of a node's first operand whose sizes follow from the freed ones; None where that is not known."""
-    first = node.inputs[0] if node.inputs else None
-    if first is None or constant_tensor(first) is not None:
-        return []
-    name = str(first.name)
-    if name not in usual or name not in other or len(usual[name]) != len(other[name]):
-        return None
-    return [i for i, (a, b) in enumerate(zip(usual[name], other[name], strict=True)) if a != b]
-
-
 _PLACES = {"Reshape": 1, "Expand": 1, "Slice": 2, "Gather": 1, "Split": 1, "Resize": 3, "Upsample": 1}
 """Where operators have sizes and positions among their inputs."""
 
@@ -223,10 +228,10 @@ def _objection(node: ir.Node, changed: Sequence[int], usual: Shapes, scope: Scop
 
 def _object_to_others(node: ir.Node, changed: Sequence[int], shape: tuple[int, ...]) -> str:
     kind = node.op_type
-    if kind in ("MaxPool", "AveragePool", "LpPool"):
-        windows = dict(enumerate(node.attributes.get_ints("kernel_shape", ()), start=2))
-        whole = [axis for axis in changed if shape[axis] > 1 and windows.get(axis) == shape[axis]]
-        return f"has a window of the whole axis, {shape[whole[0]]}" if whole else ""
+    windows = _windows(node)
+    whole = [axis for axis in changed if shape[axis] > 1 and windows.get(axis) == shape[axis]]
+    if whole:
+        return f"has a window of the whole axis, {shape[whole[0]]}"
     numbers = _numbers(node, _PLACES[kind]) if kind in _PLACES else None
     if numbers is None:
         return ""
@@ -237,6 +242,20 @@ def _object_to_others(node: ir.Node, changed: Sequence[int], shape: tuple[int, .
         ends = [numbers[axis - len(shape)] for axis in changed if len(shape) - axis <= len(numbers)]
         return f"expands it to {numbers}" if any(n != 1 for n in ends) else ""
     return f"makes it {numbers}" if kind == "Resize" and numbers else ""
+
+
+def _windows(node: ir.Node) -> dict[int, int]:
+    """How far a window reaches over each axis; a convolution's only without padding, as it is no pool."""
+    kernel = node.attributes.get_ints("kernel_shape", None)
+    if node.op_type in ("Conv", "ConvInteger", "QLinearConv"):
+        weights = node.inputs[3 if node.op_type == "QLinearConv" else 1]
+        if any(node.attributes.get_ints("pads", ())) or node.attributes.get_string("auto_pad", "") not in ("", _NO_PAD):
+            return {}
+        if kernel is None and weights is not None and weights.shape is not None:
+            kernel = [size for size in weights.shape[2:] if isinstance(size, int)]
+    elif not node.op_type.endswith("Pool"):
+        return {}
+    return dict(enumerate(kernel or (), start=2))
 
 
 def _object_to_slice(node: ir.Node, changed: Sequence[int], rank: int) -> str:
@@ -296,7 +315,3 @@ def _blocks(shape: Sequence[int], result: Sequence[int]) -> Iterator[tuple[list[
         if not before and not behind:
             return
         yield before, behind
-
-
-def _name(node: ir.Node) -> str:
-    return f"{node.op_type} {node.name or node.outputs[0].name!r}"

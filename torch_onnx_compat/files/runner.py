@@ -75,6 +75,8 @@ class Runner:
         self._stack = contextlib.ExitStack()
         self.seconds = 0.0
         """Processor seconds of the last run."""
+        self.opens_anew = False
+        """Whether each run opens its file anew: some files change their own weights as they run."""
 
     def __enter__(self) -> Runner:
         return self
@@ -129,6 +131,8 @@ class Runner:
         Raises:
             Refused: It does not run on these inputs.
         """
+        if self.opens_anew:
+            self._opened.discard(key)
         self._ensure_open(key)
         job = {"do": "run", "key": key, "feeds": dict(feeds), "names": None if names is None else list(names)}
         answer = self._ask(job)

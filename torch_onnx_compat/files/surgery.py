@@ -77,6 +77,20 @@ class Surgery:
         """Whether anything is to be done."""
         return self != Surgery()
 
+    def without_weights_as_inputs(self, model: ir.Model, precision: str) -> Surgery:
+        """The same, but weights that are inputs too become constants: as inputs they would keep their types.
+
+        Raises:
+            CompatError: The caller wants such weights to be inputs.
+        """
+        if self.keep_initializers_as_inputs:
+            raise CompatError(
+                f"precision={precision!r} and keep_initializers_as_inputs={self.keep_initializers_as_inputs!r} "
+                f"contradict each other: weights that are inputs keep their types; leave one of them out."
+            )
+        has_any = model.ir_version >= 4 and any(v.name in model.graph.initializers for v in model.graph.inputs)
+        return replace(self, keep_initializers_as_inputs=False) if has_any else self
+
     @property
     def ending(self) -> Detections | None:
         """The detections that are an engine's own operator, with which the file ends, if any."""
@@ -341,7 +355,7 @@ def _set_initializers(model: ir.Model, wanted: bool | Sequence[str] | None) -> l
             raise unknown_name("weight", name, weights)
     kept = [v for v in model.graph.inputs if v.name not in weights or v.name in names]
     model.graph.inputs[:] = [*kept, *(weights[name] for name in names if weights[name] not in kept)]
-    return [f"weights that are inputs too: {len(names)}"]
+    return [f"weights that are inputs too: {len(names)}" if names else "weights are no inputs any more"]
 
 
 # Stages and names

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import torch
 
-from torch_onnx_compat.check.compare import Comparison, compare
+from torch_onnx_compat.check.compare import TYPE_AND_SHAPE, Comparison, compare
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.files.runner import Array, Value, flatten
 from torch_onnx_compat.inputs import tree
@@ -42,7 +42,7 @@ def _compare_array(case: str, name: str, found: Array | None, wanted: Array | No
         detail = f"{found.dtype} of shape {found.shape}, wanted {wanted.dtype} of shape {wanted.shape}"
         return Comparison(case, name, nan, nan, "", False, detail)
     if is_random:
-        return Comparison(case, name, nan, nan, "type and shape", True, "differs from run to run")
+        return Comparison(case, name, nan, nan, TYPE_AND_SHAPE, True, "differs from run to run")
     if wanted.dtype.kind in "OUS":
         off = int((found != wanted).sum())
         detail = f"{off} of {wanted.size} values differ" if off else ""

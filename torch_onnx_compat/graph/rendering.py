@@ -52,7 +52,10 @@ def _widened(model: ir.Model, count: Iterator[int] | None) -> ir.Model:
             _widen(value)
         for node in list(graph):
             _render_node(node, count)
-    for value in list(copy.graph.initializers.values()):
+    weights = [
+        value for graph in all_graphs(copy) if isinstance(graph, ir.Graph) for value in graph.initializers.values()
+    ]
+    for value in weights:
         if value.dtype in NARROW and value.const_value is not None:
             value.const_value = ir.Tensor(np.asarray(value.const_value.numpy()).astype(np.float32), name=value.name)
             value.dtype = FLOAT

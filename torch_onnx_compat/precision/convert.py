@@ -53,7 +53,7 @@ class _Conversion:
         graph = self.layout.model.graph
         self._floats = {v for subgraph in self.layout.subgraphs for v in subgraph.graph.inputs if is_float(v)}
         self._floats |= {v for node in self.layout.nodes for v in node.outputs if is_float(v)}
-        self._floats |= {v for v in graph.initializers.values() if is_float(v)}
+        self._floats |= {v for g in self._graphs() for v in g.initializers.values() if is_float(v)}
         if not self.half.keep_io:
             for value in graph.inputs:
                 if value in self._floats:
@@ -70,6 +70,10 @@ class _Conversion:
         for name, value in zip(names, graph.outputs, strict=True):
             claim_name(self.layout.model, value, name)
         self._drop_unused_weights()
+
+    def _graphs(self) -> list[ir.Graph]:
+        """The graphs that may have weights: the main one and bodies."""
+        return [s.graph for s in self.layout.subgraphs if isinstance(s.graph, ir.Graph)]
 
     def _graph(self, number: int) -> None:
         for node in list(self.layout.subgraphs[number].graph):
@@ -90,7 +94,7 @@ class _Conversion:
         for value in node.outputs:
             if value in self._floats:
                 value.dtype = half
-        _narrow_attributes(node, half)
+        _narrow_attributes(node, self.half)
 
     def _read(self, node: ir.Node, types: list[ir.DataType]) -> None:
         """Makes a node read its float inputs in these types."""
@@ -125,7 +129,7 @@ class _Conversion:
         else:
             made = ir.Value(name=self._name(value), const_value=narrow)
             narrow.name = made.name
-            self.layout.model.graph.register_initializer(made)
+            (value.graph or self.layout.model.graph).register_initializer(made)
         made.type, made.shape = ir.TensorType(self.half.onnx_type), value.shape
         return made
 
@@ -232,19 +236,19 @@ class _Conversion:
 
     def _drop_unused_weights(self) -> None:
         """Removes the weights that only narrow copies of are used, and gives these their names."""
-        graph = self.layout.model.graph
-        for (value, _), made in list(self._casts.items()):
-            name = str(value.name)
-            if value.producer() is None and graph.initializers.get(name) is value and not value.uses():
-                if value.is_graph_output() or value.is_graph_input():
-                    continue
-                del graph.initializers[name]
-                if made.name in graph.initializers:
-                    del graph.initializers[str(made.name)]
-                    made.name = name
-                    if made.const_value is not None:
-                        made.const_value.name = name
-                    graph.initializers[name] = made
+        for graph in self._graphs():
+            for (value, _), made in list(self._casts.items()):
+                name = str(value.name)
+                if value.producer() is None and graph.initializers.get(name) is value and not value.uses():
+                    if value.is_graph_output() or value.is_graph_input():
+                        continue
+                    del graph.initializers[name]
+                    if made.name in graph.initializers:
+                        del graph.initializers[str(made.name)]
+                        made.name = name
+                        if made.const_value is not None:
+                            made.const_value.name = name
+                        graph.initializers[name] = made
 
 
 def narrow_tensor(tensor: Any, half: Half) -> ir.Tensor[Any]:
@@ -265,16 +269,15 @@ def narrow_tensor(tensor: Any, half: Half) -> ir.Tensor[Any]:
 _TYPE_ATTRIBUTES = ("to", "dtype", "output_datatype")
 
 
-def _narrow_attributes(node: ir.Node, half: ir.DataType) -> None:
+def _narrow_attributes(node: ir.Node, half: Half) -> None:
     """Changes the attributes that name the type of the results."""
     for name in _TYPE_ATTRIBUTES:
         if name in node.attributes and node.attributes[name].value == FLOAT.value:
-            node.attributes[name] = ir.AttrInt64(name, half.value)
+            node.attributes[name] = ir.AttrInt64(name, half.onnx_type.value)
     if node.op_type == "ConstantOfShape":
         given = node.attributes.get("value")
-        array = np.zeros(1, np.float32) if given is None else given.as_tensor().numpy()
-        if array.dtype == np.float32:
-            with np.errstate(over="ignore"):
-                node.attributes["value"] = ir.AttrTensor("value", ir.Tensor(array.astype(half.numpy()), dtype=half))
+        tensor = ir.tensor(np.zeros(1, np.float32)) if given is None else given.as_tensor()
+        if tensor.dtype is FLOAT:
+            node.attributes["value"] = ir.AttrTensor("value", narrow_tensor(tensor, half))
     if node.op_type in ("RandomNormal", "RandomUniform"):
-        node.attributes["dtype"] = ir.AttrInt64("dtype", half.value)
+        node.attributes["dtype"] = ir.AttrInt64("dtype", half.onnx_type.value)

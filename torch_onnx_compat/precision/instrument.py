@@ -281,7 +281,7 @@ class _Writer:
                 self.take([("peak", number)], self._largest(self.add("Abs", exact)))
                 self.take([("made", number)], self._largest(self.add("Abs", found)))
                 self.take([("loss", number)], self._loss(exact, found, self.round(found)))
-            elif exact.dtype is not None and any(is_float(v) for v in node.inputs):
+            elif isinstance(exact.type, ir.TensorType) and any(is_float(v) for v in node.inputs):
                 self.take([("mismatch", number)], self._mismatch(exact, found))
         self._count(number, node)
 

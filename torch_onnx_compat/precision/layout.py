@@ -33,6 +33,9 @@ _DRAWS = "Bernoulli Dropout Multinomial RandomNormal RandomNormalLike RandomUnif
 DRAWS = frozenset(_DRAWS.split())
 """Operators whose results differ from run to run, so that two runs tell nothing."""
 
+WEIGHTS = 4096
+"""Numbers from which a constant counts as weights."""
+
 HOLDERS = frozenset({"If", "Loop", "Scan", "SequenceMap"})
 """Operators that hold graphs."""
 
@@ -90,6 +93,20 @@ class Layout:
         """Number of the node that computes a value; None for inputs and constants."""
         node = None if value is None else value.producer()
         return None if node is None or node.op_type == "Constant" else self.numbers.get(node)
+
+    def makers(self) -> dict[ir.Value, list[ir.Value | None]]:
+        """Where the results of If, Loop and Scan come from, and the inputs of the bodies of the last two."""
+        makers: dict[ir.Value, list[ir.Value | None]] = {}
+        for node in self.nodes:
+            before = 1 if node.op_type == "Loop" else 0  # a Loop's body gives its condition first
+            for _, graph in bodies(node):
+                for output, inner in zip(node.outputs, graph.outputs[before:], strict=False):
+                    makers.setdefault(output, []).append(inner)
+                if node.op_type in ("Loop", "Scan"):
+                    for index, value in enumerate(graph.inputs):
+                        last = graph.outputs[index - before : index - before + 1] if index >= before else []
+                        makers[value] = [*node.inputs[index : index + 1], *last]
+        return makers
 
 
 def bodies(node: ir.Node) -> Iterator[tuple[str, ir.Graph]]:

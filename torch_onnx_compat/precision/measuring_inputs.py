@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -19,6 +19,9 @@ HEAVY_SECONDS = 0.03
 """Seconds of an eager run from which on the graph is measured on the example and the samples only.
 
 Other values and sizes are then measured where the judge finds the file wrong at them."""
+
+MOST_ELEMENTS = 2**24
+"""Elements of a table of distances between all parts of the input, up to which a lengthened input is measured on."""
 
 SEED = 20
 
@@ -45,6 +48,43 @@ def inputs_to_measure(observation: Observation, cases: Cases | None, samples: Se
     limit = 4 * _elements(example)
     others = [other for other in tried if other.sizes() != example.sizes() and _elements(other) <= limit]
     return [*inputs, max(others, key=_elements, default=None) or example.redrawn(SEED)]
+
+
+@dataclass(frozen=True)
+class Grown:
+    """The example with one axis lengthened, towards the largest size that the caller allows.
+
+    Attributes:
+        inputs: The inputs.
+        growth: The size over the example's.
+        reach: The largest size over this one.
+    """
+
+    inputs: Inputs
+    growth: float
+    reach: float
+
+
+def grown_inputs(observation: Observation) -> list[Grown]:
+    """For each axis with a declared largest size, the example with that axis as long as can be afforded.
+
+    Lengths are multiples of the example's, which a model is likely to take. What grows with the square of the length
+    has to fit into memory, too.
+    """
+    example = observation.prepared.inputs
+    if not observation.takes_at_most(HEAVY_SECONDS):
+        return []
+    found = []
+    most = max((MOST_ELEMENTS / max(_elements(example), 1)) ** 0.5, 1.0)
+    for name, size in example.sizes().items():
+        largest = example.bounds().get(name, (1, None))[1]
+        if largest is None or not 0 < size < largest:
+            continue
+        factor = int(min(largest / size, most))
+        if factor > 1:
+            grown = example.at_sizes({name: factor * size})
+            found.append(Grown(grown, factor, largest / (factor * size)))
+    return found
 
 
 def ordinary_cases(observation: Observation, proven_at: Collection[str]) -> list[Case]:

@@ -27,7 +27,15 @@ from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.instrument import Island
 from torch_onnx_compat.precision.judge import CaseError, Judge
 from torch_onnx_compat.precision.layout import MOVES, Layout, is_float
-from torch_onnx_compat.precision.measure import Feeds, Measurement, feeds_of, measure_islands, measure_nodes
+from torch_onnx_compat.precision.measure import (
+    Feeds,
+    Measurement,
+    feeds_of,
+    measure_islands,
+    measure_nodes,
+    reckon_growth,
+)
+from torch_onnx_compat.precision.measuring_inputs import Grown
 from torch_onnx_compat.precision.plan import HalfPlan, everything, make_plan
 from torch_onnx_compat.precision.verdict import Kept, Precision
 from torch_onnx_compat.publish.publish import draft, is_large
@@ -69,6 +77,7 @@ class PrecisionJob:
         after: Stages after it.
         special: Cases on special values, where rounding may decide what the original computes; the first is judged
             right after the example.
+        grown: The example at larger sizes of its axes, up to which the caller allows them.
         seconds: What the export took so far.
     """
 
@@ -80,6 +89,7 @@ class PrecisionJob:
     before: Sequence[Stage] = ()
     after: Sequence[Stage] = ()
     special: Sequence[Case] = ()
+    grown: Sequence[Grown] = ()
     seconds: float = 0.0
 
     def feeds(self, inputs: Inputs) -> Feeds:
@@ -144,6 +154,8 @@ class _Search:
         new = [self.job.feeds(inputs) for inputs in self.job.inputs]
         for number in range(ATTEMPTS):
             self._measure(new)
+            if number == 0:
+                self._measure_growth()
             plan = make_plan(layout, self.half, self.measured, allowed, self._measure_islands)
             model = convert(network, self.half, plan)
             rows, failed = self._judge(model)
@@ -163,9 +175,22 @@ class _Search:
         if feeds:
             found = measure_nodes(self.job.network, self.half, feeds)
             self.feeds += feeds
-            self.measured.runs += found.runs
-            for key, number in found.numbers.items():
-                self.measured.numbers[key] = max(number, self.measured.numbers.get(key, 0.0))
+            self.measured.take_largest(found)
+
+    def _measure_growth(self) -> None:
+        """Measures how large values become at the sizes that the caller allows."""
+        if not self.job.grown:
+            return
+        found = []
+        example = measure_nodes(self.job.network, self.half, self.feeds[:1])
+        for grown in self.job.grown:
+            try:
+                measured = measure_nodes(self.job.network, self.half, [self.job.feeds(grown.inputs)])
+            except Exception:  # onnxruntime's own: the model does not take this size
+                continue
+            self.measured.runs += 1
+            found.append((measured, grown.growth, grown.reach))
+        self.measured.take_largest(reckon_growth(example, found))
 
     def _measure_islands(self, islands: Sequence[Island]) -> list[float]:
         self.measured.runs += len(self.feeds)

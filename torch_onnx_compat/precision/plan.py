@@ -22,6 +22,7 @@ from torch_onnx_compat.precision.layout import (
     HEAVY,
     HOLDERS,
     MOVES,
+    WEIGHTS,
     Layout,
     bodies,
     has_half_form,
@@ -31,15 +32,13 @@ from torch_onnx_compat.precision.layout import (
     is_whole,
 )
 from torch_onnx_compat.precision.measure import Measurement
+from torch_onnx_compat.precision.small_constants import SmallConstants
 
 HEADROOM = 4.0
 """How far the largest value must stay below the format's largest: other inputs have other values."""
 
 GROWTH = (1, 1, 2, 4, 8, 16, 64, 10**6)
 """By how many nodes, towards the inputs, an island grows each time."""
-
-WEIGHTS = 4096
-"""Numbers from which a constant counts as weights."""
 
 NO_FORM = "the operator has no such form at this opset"
 WHOLE = "computes whole numbers"
@@ -96,6 +95,7 @@ def make_plan(
     _keep_what_must(layout, half, plan)
     _keep_whole_numbers(layout, plan)
     _keep_carried(layout, plan)
+    _keep_small_constants(layout, half, plan)
     for number, reason in _range(layout, half, measured, headroom).items():
         plan.keep([number], reason)
     for number, reason in _discrete(layout, measured, allowed).items():
@@ -205,6 +205,15 @@ def _keep_carried(layout: Layout, plan: HalfPlan) -> None:
                     plan.keep([number], Reason(CARRIED))
 
 
+def _keep_small_constants(layout: Layout, half: Half, plan: HalfPlan) -> None:
+    """Keeps the nodes that need a constant which the format does not hold, and what computes the other operand."""
+    constants = SmallConstants(layout, half, max(half.bound, half.unit))
+    constants.find()
+    for number, text in constants.reasons.items():
+        plan.keep([number], Reason(text))
+    plan.keep(constants.before, Reason(ISLAND))
+
+
 # Range and loss
 
 
@@ -288,7 +297,7 @@ def _islands(layout: Layout, measured: Measurement, allowed: float, measure: Mea
 
 def _ancestors_in_all_graphs(layout: Layout, members: Iterable[int]) -> set[int]:
     """All nodes that these are computed from, in the graphs around theirs, in bodies and in earlier rounds too."""
-    makers = _makers(layout)
+    makers = layout.makers()
     found: set[int] = set()
     values = [v for number in members for v in layout.nodes[number].inputs]
     seen: set[ir.Value] = set()
@@ -303,21 +312,6 @@ def _ancestors_in_all_graphs(layout: Layout, members: Iterable[int]) -> set[int]
             found.add(number)
             values += layout.nodes[number].inputs
     return found
-
-
-def _makers(layout: Layout) -> dict[ir.Value, list[ir.Value | None]]:
-    """Where the results of If, Loop and Scan come from, and the inputs of the bodies of the last two."""
-    makers: dict[ir.Value, list[ir.Value | None]] = {}
-    for node in layout.nodes:
-        before = 1 if node.op_type == "Loop" else 0  # a Loop's body gives its condition first
-        for _, graph in bodies(node):
-            for output, inner in zip(node.outputs, graph.outputs[before:], strict=False):
-                makers.setdefault(output, []).append(inner)
-            if node.op_type in ("Loop", "Scan"):
-                for index, value in enumerate(graph.inputs):
-                    last = graph.outputs[index - before : index - before + 1] if index >= before else []
-                    makers[value] = [*node.inputs[index : index + 1], *last]
-    return makers
 
 
 def _grow(layout: Layout, island: Island, steps: int) -> tuple[Island, bool]:
