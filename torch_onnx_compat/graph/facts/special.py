@@ -1,4 +1,4 @@
-"""Facts of single operators; others stand in `facts/image`, `facts/attention` and, of If and Loop, `facts/bodies`.
+"""Facts of single operators; others stand in `facts/image`, `facts/attention`, `facts/weights` and `facts/bodies`.
 
 * after, of a BatchNormalization: the operator that makes its input, where that is a convolution, or an elementwise
   operator that a convolution leads to through elementwise ones (Mul after x * sigmoid(x)); else other;
@@ -30,8 +30,8 @@
 * omitted, of an LSTM, GRU or RNN: yes where an output has no name, no where all have one, as in torch's files;
 * result, of a Shape, a Size or a Cast to whole numbers: output where the model yields these, or what is made of them
   one by one; else inner;
-* sizes, of an EyeLike or a Resize: fixed where those of its input are known, else dynamic; of an LSTM, GRU or RNN the
-  size of the batch;
+* sizes, of an EyeLike, a Resize or an Einsum: fixed where those of its first input are known, else dynamic; of an LSTM,
+  GRU or RNN the size of the batch;
 * state, of an LSTM, GRU or RNN: absent where it has no initial one, zeros where that is constant zeros, else given;
 * frame, of an LSTM, GRU or RNN: torch's where nothing is read but the first output, and that only by what joins the
   directions in torch's files, a Squeeze, or a Transpose and a Reshape; else other;
@@ -51,6 +51,7 @@ from torch_onnx_compat.graph.facts.attention import ATTENTION_FACTS
 from torch_onnx_compat.graph.facts.bodies import BODY_FACTS
 from torch_onnx_compat.graph.facts.image import IMAGE_FACTS
 from torch_onnx_compat.graph.facts.origin import batch
+from torch_onnx_compat.graph.facts.weights import WEIGHTED, weight_fact
 
 _ELEMENTWISE = frozenset(
     {"Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min"}
@@ -71,7 +72,7 @@ RECURRENT = {"GRU": 2, "LSTM": 3, "RNN": 2}
 """Recurrent operators, and how many outputs each of them has."""
 STATE = 5
 """The input of each of them that has the initial state, or its first part."""
-_SIZED = frozenset({"EyeLike", "Resize", *RECURRENT})
+_SIZED = frozenset({"Einsum", "EyeLike", "Resize", *RECURRENT})
 WRITTEN = {"Resize": "mode", "RoiAlign": "sampling_ratio", "Trilu": "upper"}
 WRITTEN |= {f"Reduce{kind}": "keepdims" for kind in _REDUCTIONS}
 """Attributes for whose default some parsers take another value than ONNX's."""
@@ -91,6 +92,8 @@ def special_facts(node: ir.Node, given: list[ir.Value]) -> dict[str, Any]:
         facts |= _written(node, WRITTEN[node.op_type])
     if node.op_type in _SIZED:
         facts |= _sizes(node)
+    if node.op_type in WEIGHTED:
+        facts |= weight_fact(node)
     special = _SPECIAL.get(node.op_type)
     return {**facts, **(special(node) if special else {})}
 
