@@ -1038,7 +1038,9 @@ def _(d: Draw) -> tuple[Any, ...]:
     if d.chance():
         options["size"] = [d.pick(1, 3, 8, 10) for _ in range(axes)]
     else:
-        options["scale_factor"] = d.pick(2, 0.5, 1.5, 2.3, 1 / 3)
+        # Some keep the size of an axis: 1.05 that of each shorter than 20.
+        scales = [d.pick(2, 0.5, 1.5, 2.3, 1 / 3, 1.05) for _ in range(axes)]
+        options["scale_factor"] = scales if d.chance(0.4) else scales[0]
         if d.chance(0.3) and mode != "area":
             options["recompute_scale_factor"] = True
     if mode in modes:

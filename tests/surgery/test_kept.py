@@ -146,6 +146,29 @@ def test_what_cannot_be_kept_is_an_error(wanted: object, found: str) -> None:
         exported("torchscript", keep_as_function=wanted)
 
 
+class Tagger(nn.Module):
+    """Reads all results of its LSTM but the last cells."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lstm, self.head = nn.LSTM(6, 8, 2, batch_first=True, bidirectional=True), nn.Linear(16, 4)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        y, (h, _) = self.lstm(x)
+        return self.head(y), h[-1]
+
+
+@pytest.mark.parametrize("exporter", EXPORTERS)
+def test_results_that_nothing_reads_are_left_out(exporter: str) -> None:
+    dynamic = {"x": {0: "batch", 1: "time"}}
+    result = export_compat(
+        Tagger().eval(), torch.randn(2, 5, 6), keep_as_function=["LSTM"], dynamic=dynamic, exporter=exporter
+    )
+    assert [f.name for f in result.model_proto.functions] == ["LSTM"]
+    (call,) = [node for node in result.model_proto.graph.node if node.domain.startswith("torch")]
+    assert len(call.output) == 2
+
+
 def test_files_too_old_for_functions() -> None:
     with pytest.raises(CompatError, match="functions came with version 8"):
         exported("torchscript", keep_as_function=[Gate], opset_version=11)

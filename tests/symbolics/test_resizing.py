@@ -18,7 +18,7 @@ IMAGE = torch.randn(2, 3, 7, 10)
 SIZES = {"x": {0: "batch", 2: "height", 3: "width"}}
 # torch's own kernel errs on antialiased results one cell wide, which smaller pictures have.
 WIDE = {"x": {0: "batch", 2: ("height", 7, 512), 3: ("width", 7, 512)}}
-OTHER = [(torch.randn(1, 3, 12, 9),)]
+OTHER = [(torch.randn(1, 3, height, width),) for height, width in ((12, 9), (19, 20), (20, 19))]
 KINDS = [(mode, corners) for mode in ("bilinear", "bicubic") for corners in (False, True)]
 # In float32, height times (20 / height) is on the other side of a whole number at 77 and 133; so is 7 / width at 23.
 ROUNDED = [(torch.randn(1, 3, 77, 23),), (torch.randn(1, 3, 133, 46),)]
@@ -52,6 +52,15 @@ def by_ratio(x, mode="bilinear", **kwargs):
     return F.interpolate(x, scale_factor=(20 / x.shape[2], 7 / x.shape[3]), mode=mode, **kwargs)
 
 
+def keeps_an_axis(x):
+    """Up to 19 cells become as many by 1.05: eager torch skips such an axis, whatever the scale."""
+    return (
+        *(antialiased(x, mode=mode, scale_factor=(1.05, 2)) for mode in ("bilinear", "bicubic")),
+        *(antialiased(x, scale_factor=scale) for scale in (1.05, (2, 1.05))),
+        antialiased(x, scale_factor=(x.shape[2] * 1.05 / x.shape[2], 1.7)),
+    )
+
+
 def antialiased_by_scale(x):
     """By size with align_corners and by scale, up and down, one axis kept."""
     return (
@@ -62,6 +71,7 @@ def antialiased_by_scale(x):
         ),
         *(antialiased(x, mode=mode, scale_factor=0.45) for mode in ("bilinear", "bicubic")),
         antialiased(x, scale_factor=(0.45, 1.75)),
+        *keeps_an_axis(x),
         antialiased(x, (x.shape[2] // 2, x.shape[3]), "bicubic", True),
     )
 
@@ -71,6 +81,7 @@ def antialiased_anyhow(x):
     return (
         *(antialiased(x, size, *kind) for kind in KINDS for size in ((3, 4), (12, 2), (7, 4), 5)),
         antialiased(x, scale_factor=(0.45, 1.7)),
+        *keeps_an_axis(x),
         antialiased(x, scale_factor=0.3, recompute_scale_factor=True),
         antialiased(x, (x.shape[2] // 2, x.shape[3])),
     )
@@ -397,6 +408,13 @@ def test_bytes_are_declined_by_a_scale():
         assert_same_outputs(model, image, "torchscript", dynamic=SIZES)
 
 
+def test_an_error_names_the_result_of_the_entry(exporter):
+    """torch's kernel errs on results one cell wide; the first nodes of the entry compute sizes."""
+    model = lambda x: antialiased(x, scale_factor=1.3)  # noqa: E731
+    with pytest.raises(CompatError, match=r"_upsample_bilinear2d_aa in the model, MatMul '.*' in the file; -?\d"):
+        export_compat(model, torch.randn(1, 3, 32, 32), dynamic={"x": {2: "height", 3: "width"}}, exporter=exporter)
+
+
 # Bodies against eager torch
 
 
@@ -406,6 +424,15 @@ def test_antialiased_equals_eager(size, output, kind):
     x = torch.randn(1, 2, size, 6)
     found = body("interpolate_antialias_to_matmul")(x, (output, 4), None, *kind, None, True)
     torch.testing.assert_close(found, antialiased(x, (output, 4), *kind), atol=1e-5, rtol=1e-5)
+
+
+@given(st.integers(1, 20), st.floats(0.1, 3), st.sampled_from((1, 1.05, 2)), st.sampled_from(KINDS))
+@settings(max_examples=150, deadline=None)
+def test_antialiased_by_scale_equals_eager(size, scale, other, kind):
+    assume(int(size * scale))
+    x, options = torch.randn(1, 2, size, 6), dict(zip(("mode", "align_corners"), kind, strict=True))
+    found = body("interpolate_antialias_to_matmul")(x, scale_factor=(scale, other), antialias=True, **options)
+    torch.testing.assert_close(found, antialiased(x, scale_factor=(scale, other), **options), atol=1e-5, rtol=1e-5)
 
 
 @given(size=st.integers(1, 40), output=st.integers(1, 40), scale=st.floats(0.1, 3))

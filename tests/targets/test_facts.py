@@ -591,3 +591,14 @@ def test_where_a_sequence_comes_from(kind, outside, inside, other, last, name):
     model = ir.from_onnx_text(f'<ir_version: 8, opset_import: ["" : 18]>\n{text}')
     (reader,) = (n for n in ir.traversal.RecursiveGraphIterator(model.graph) if n.op_type == "ConcatFromSequence")
     assert node_facts(reader, 18)["sequence"] == name
+
+
+@pytest.mark.parametrize(("scale", "name"), [("1.7", "by inverse"), ("1.3", "by any way"), ("3.0", "by any way")])
+@pytest.mark.parametrize("height", ["12", "h"])
+def test_cells(height, scale, name):
+    """Output 17 by 1.7 stands where cell 10 begins, which 17 * (1 / 1.7) misses in float32."""
+    kind = 'mode = "nearest", coordinate_transformation_mode = "asymmetric", nearest_mode = "floor"'
+    sizes = f"(float[1,3,{height},5] x) => (float[1,3,d,5] y) <float[4] s = {{1, 1, {scale}, 1}}>"
+    model = ir.from_onnx_text(f'<ir_version: 8, opset_import: ["" : 17]> g {sizes} {{ y = Resize<{kind}>(x, , s) }}')
+    infer_model(model)
+    assert node_facts(model.graph[0], 17)["cells"] == name

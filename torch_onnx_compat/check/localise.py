@@ -224,6 +224,7 @@ class Search:
         values = self._first_values([name for _, name in wrong])
         step, name = self._pair(steps, values)
         if step is not None and name is not None:
+            name = self._result_of(step, name, [other for _, other in wrong])
             step = counterpart(self.steps, step, self.file.values[name], self.matched_steps)
         return step, name
 
@@ -345,6 +346,23 @@ class Search:
                 if rank > best[0]:
                     best = rank, step, name
         return best[1:]
+
+    def _result_of(self, step: Step, name: str, wrong: list[str]) -> str:
+        """The first tensor of the step's shape that follows; the tensor itself if it has as many axes as the step.
+
+        One operator of torch may be many nodes, which begin with sizes and other numbers.
+        """
+        value = self.file.values[name]
+        if len(value.shape) == len(step.shape) or squeeze_shape(value.shape) == squeeze_shape(step.shape):
+            return name
+        followers, relevant = {name}, self.file.ancestors(wrong)
+        for other in self.file.makers:
+            if other not in relevant or followers.isdisjoint(self.file.operands(other)):
+                continue
+            followers.add(other)
+            if other in self.file.values and self.file.values[other].shape == step.shape:
+                return other
+        return name
 
     def _steps_nearby(self, steps: list[int]) -> list[int]:
         """The first wrong steps, and those that follow them within the same module."""

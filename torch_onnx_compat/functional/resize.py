@@ -6,7 +6,7 @@ Math:   an axis of n cells is resized to o outputs by the scale s, the one that 
         max(c, 0), cubic the four around c. Where o = n, linear takes 1 for s; so does nearest by its kernel for small
         images, and those with channels last, which takes 2 where o = 2 n.
         Antialiased, output i is the mean of all cells j, weighted by the filter at (j + 1/2 - (i + 1/2) t) / max(t, 1),
-        where t is 1 / s, or (n - 1) / (o - 1) with align_corners.
+        where t is 1 / s, or (n - 1) / (o - 1) with align_corners. Where o = n, the axis is skipped whatever s is.
 Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.functional.interpolate.html; ATen/native/UpSample.h,
         ATen/native/cpu/UpSampleKernel.cpp
 """
@@ -60,9 +60,14 @@ class Axis:
         return self.is_fixed and self.output in (self.size, 2 * self.size) and not self.is_ratio_of_sizes
 
     @property
+    def is_kept(self) -> bool:
+        """Whether the size is known to stay."""
+        return self.is_fixed and bool(self.size == self.output)
+
+    @property
     def is_unchanged(self) -> bool:
-        """Whether every output is known to be the cell of its number."""
-        return self.is_fixed and self.size == self.output and self.scale in (None, 1.0)
+        """Whether every output is known to be the cell of its number, in mode nearest-exact too."""
+        return self.is_kept and self.scale in (None, 1.0)
 
 
 def _count(size: Any, like: Tensor) -> Tensor:
@@ -102,9 +107,9 @@ def resize_antialiased(input: Tensor, axes: list[Axis], mode: str, align_corners
     """Weighs the cells of both axes of an image (N, C, H, W), the last axis first as torch does."""
     vertical, horizontal = axes
     x = input
-    if not horizontal.is_unchanged:
+    if not horizontal.is_kept:
         x = x @ _filters(horizontal, mode, align_corners, input).transpose(0, 1)
-    return x if vertical.is_unchanged else _filters(vertical, mode, align_corners, input) @ x
+    return x if vertical.is_kept else _filters(vertical, mode, align_corners, input) @ x
 
 
 def _filters(axis: Axis, mode: str, align_corners: bool, like: Tensor) -> Any:
@@ -116,9 +121,10 @@ def _filters(axis: Axis, mode: str, align_corners: bool, like: Tensor) -> Any:
     size, output = (_count(value, like).to(like.dtype) for value in (axis.size, axis.output))
     scale = axis.scale.to(like.dtype) if isinstance(axis.scale, Tensor) else axis.scale
     step = _covered(Axis(axis.number, size, output, scale), align_corners, lambda a, b: a.clamp(min=b))
+    if scale is not None and not align_corners:
+        step = torch.where(output == size, torch.ones_like(size), step)
     centres, cells = (torch.arange(n, device=like.device).to(like.dtype) + 0.5 for n in (axis.output, axis.size))
-    support = step.clamp(min=1) if isinstance(step, Tensor) else max(step, 1.0)
-    return _matrix(centres, cells, step, support, mode)
+    return _matrix(centres, cells, step, step.clamp(min=1), mode)
 
 
 def _covered(axis: Axis, align_corners: bool, at_least: Callable[[Any, int], Any]) -> Any:

@@ -18,6 +18,7 @@ from torch_onnx_compat.graph.adapt import (  # noqa: F401 - the rules register t
     branches,
     elementwise,
     functions,
+    products,
     slices,
     spatial,
 )

@@ -35,6 +35,15 @@ def gelu_of_half(op: Builder, node: ir.Node) -> Outputs:
     return None if parts is None else op.Mul(parts[0], op.Mul(parts[1], parts[2]))
 
 
+@alternative("Softmax")
+def softmax_of_product(op: Builder, node: ir.Node) -> Outputs:
+    """Writes the Neg before it as a product with -1, which no converter takes for the beginning of a softmin."""
+    negated = first_input(node).producer()
+    if negated is None or negated.op_type != "Neg":
+        return None
+    return op.clone(node, [op.Mul(first_input(negated), -1)])
+
+
 @alternative("HardSigmoid")
 def hard_sigmoid(op: Builder, node: ir.Node) -> ir.Value:
     """Writes clip(alpha * x + beta, 0, 1)."""

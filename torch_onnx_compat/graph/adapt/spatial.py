@@ -19,6 +19,7 @@ import onnx_ir as ir
 from torch_onnx_compat.graph.adapt.alternatives import alternative
 from torch_onnx_compat.graph.adapt.elementwise import squeeze_axes, unsqueeze_axes
 from torch_onnx_compat.graph.builder import Builder
+from torch_onnx_compat.graph.facts.image import has_two
 from torch_onnx_compat.graph.opset.lowering import Outputs, attribute, first_input, input_at
 from torch_onnx_compat.graph.opset.pooling import pool_axes
 from torch_onnx_compat.graph.padding import is_by_zero
@@ -173,6 +174,36 @@ def resize_of_single_cells(op: Builder, node: ir.Node) -> Outputs:
         return None
     wanted = {axis.number: axis.wanted for axis in axes}
     return op.Expand(x, [wanted.get(number, 1) for number in range(len(x.shape))])
+
+
+@alternative("Resize")
+def resize_of_two_cells(op: Builder, node: ir.Node) -> Outputs:
+    """Doubles the row or the column of an image that has, or may have, a single one; the sizes of the result stay."""
+    x = value = first_input(node)
+    crops = attribute(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize"
+    if crops or "axes" in node.attributes or attribute(node, "exclude_outside", 0) or attribute(node, "antialias", 0):
+        return None
+    axes = [a for a in range(2, op.rank(x)) if op.size(x, a) in (None, 1) and not has_two(x, a)]
+    sizes = _sizes_of_result(op, node) if axes else None
+    if sizes is None:
+        return None
+    for axis in axes:
+        count = op.Slice(op.Shape(x), [axis], [axis + 1])
+        less = op.Max(op.Sub([2], count), [0])
+        value = op.Concat(value, op.Slice(value, [0], less, [axis]), axis=axis)
+    empty = op.constant([], ir.DataType.FLOAT) if op.opset < 13 else None
+    return op.clone(node, [value, empty, empty, sizes])
+
+
+def _sizes_of_result(op: Builder, node: ir.Node) -> Any:
+    """The sizes that a Resize has as an input, or gets by whole scales."""
+    scales, sizes = input_at(node, 2), input_at(node, 3)
+    if sizes is not None:
+        return sizes
+    factors = op.numbers(scales) if scales is not None else None
+    if factors is None or (factors != factors.round()).any():
+        return None
+    return op.Mul(op.Shape(first_input(node)), [int(factor) for factor in factors])
 
 
 @alternative("Resize")

@@ -6,7 +6,10 @@
 * scales, of a Resize, whose batch and channels may vary: whole; exact where they are fractions that give whole sizes,
   and where the sizes are given but not known; else rounded;
 * nearest_mode, of a Resize: unused where the mode is not nearest, so that the attribute has no meaning;
-* rows, of a Resize: one where the axis after the channels is known to have a single cell, else more;
+* cells, of a Resize of mode nearest, asymmetric and by floor, by a known scale: by inverse where other cells are read
+  if one multiplies by the inverse of the scale instead of dividing by it, in float32; else by any way;
+* rows and columns, of a Resize: one where the axis after the channels, or the last, has a single cell; more where it
+  has several; any where it varies, so that it may have one;
 * last_window, of a pool: inside, or with ceil_mode beyond where it reaches past the end, padding where it starts on the
   padding; of an axis that varies the last of these that some size has, and unknown where that is padding;
 * pads_sign, of a Pad: negative where it crops, else positive;
@@ -29,6 +32,9 @@ import onnx_ir as ir
 from torch_onnx_compat.graph.constants import constant_tensor
 from torch_onnx_compat.graph.facts.origin import batch
 from torch_onnx_compat.graph.padding import is_by_zero
+
+_LONG = 4096
+"""Cells of an axis that varies, for which it is tried how they are found."""
 
 
 def _conv(node: ir.Node) -> dict[str, Any]:
@@ -101,10 +107,49 @@ def _pads(node: ir.Node) -> dict[str, Any]:
 
 def _resize(node: ir.Node) -> dict[str, Any]:
     shape = node.inputs[0].shape if node.inputs[0] is not None else None
-    single = shape is not None and len(shape) > 2 and shape[2] == 1
     mode = node.attributes["mode"].as_string() if "mode" in node.attributes else "nearest"
     unused = {} if mode == "nearest" else {"nearest_mode": "unused"}
-    return {"rows": "one" if single else "more", **unused, **_scales(node)}
+    found = {"rows": _count(node.inputs[0], 2)} if shape is None or len(shape) > 2 else {"rows": "more"}
+    found["columns"] = _count(node.inputs[0], -1)
+    return {**found, **unused, **_scales(node), **_nearest_cells(node)}
+
+
+def _nearest_cells(node: ir.Node) -> dict[str, str]:
+    asked = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    if any(name not in node.attributes or node.attributes[name].as_string() != kind for name, kind in asked.items()):
+        return {"cells": "by any way"}
+    before, after = (_sizes(value) for value in (node.inputs[0], node.outputs[0]))
+    tensor = constant_tensor(node.inputs[2]) if len(node.inputs) > 2 else None
+    given = tensor.numpy() if tensor is not None and tensor.size else after / before if before.size else after
+    for scale, size in zip(given[2:].astype(np.float32), after[2:], strict=False):
+        numbers = np.arange(_LONG if np.isnan(size) else size, dtype=np.float32)
+        if not np.isnan(scale) and (np.floor(numbers / scale) != np.floor(numbers * (np.float32(1) / scale))).any():
+            return {"cells": "by inverse"}
+    return {"cells": "by any way"}
+
+
+def _count(value: ir.Value | None, axis: int) -> str:
+    size = value.shape[axis] if value is not None and value.shape is not None else None
+    if isinstance(size, int):
+        return "one" if size == 1 else "more"
+    return "more" if value is not None and has_two(value, axis) else "any"
+
+
+def has_two(value: ir.Value, axis: int) -> bool:
+    """Whether an image has two rows or columns at least, as a single one was doubled: Concat(x, x[: max(2 - n, 0)])."""
+    joined = value.producer()
+    while joined is not None and joined.op_type == "Concat" and len(joined.inputs) == 2:
+        image, more = joined.inputs
+        cut = more.producer() if more is not None else None
+        if image is None or cut is None or cut.op_type != "Slice" or cut.inputs[0] is not image:
+            return False
+        ends = cut.inputs[2].producer() if cut.inputs[2] is not None else None
+        if ends is None or ends.op_type != "Max":
+            return False
+        if joined.attributes["axis"].as_int() == axis % (4 if value.shape is None else len(value.shape)):
+            return True
+        joined = image.producer()
+    return False
 
 
 def _scales(node: ir.Node) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Facts of single operators; others stand in `facts/image`, `facts/attention` and, of If and Loop, `facts/bodies`.
+"""Facts of single operators; others stand in `facts/image`, `facts/attention`, `facts/weights` and `facts/bodies`.
 
 * after, of a BatchNormalization: the operator that makes its input, where that is a convolution, or an elementwise
   operator that a convolution leads to through elementwise ones (Mul after x * sigmoid(x)); else other;
@@ -15,6 +15,7 @@
 * scale, of a LayerNormalization or RMSNormalization: normalized where it has the normalized axes, else broadcast;
 * step, of a Slice: 1, more or negative;
 * shapes, of an elementwise operator: equal; broadcast where one input has the result's shape; mutual where none has;
+* sign, of a Softmax: negated where it reads the result of a Neg, else plain;
 * slope, of a PRelu: one, channel (C, 1, ...) or other;
 * rank.out, of a Reshape: the result's rank;
 * copies, of a Reshape: regrouped where its 0 copies a size that another Reshape, which it alone reads, gives an axis;
@@ -30,8 +31,8 @@
 * omitted, of an LSTM, GRU or RNN: yes where an output has no name, no where all have one, as in torch's files;
 * result, of a Shape, a Size or a Cast to whole numbers: output where the model yields these, or what is made of them
   one by one; else inner;
-* sizes, of an EyeLike or a Resize: fixed where those of its input are known, else dynamic; of an LSTM, GRU or RNN the
-  size of the batch;
+* sizes, of an EyeLike, a Resize, a TopK or an Einsum: fixed where those of its first input are known, else dynamic; of
+  an LSTM, GRU or RNN the size of the batch;
 * state, of an LSTM, GRU or RNN: absent where it has no initial one, zeros where that is constant zeros, else given;
 * frame, of an LSTM, GRU or RNN: torch's where nothing is read but the first output, and that only by what joins the
   directions in torch's files, a Squeeze, or a Transpose and a Reshape; else other;
@@ -51,6 +52,7 @@ from torch_onnx_compat.graph.facts.attention import ATTENTION_FACTS
 from torch_onnx_compat.graph.facts.bodies import BODY_FACTS
 from torch_onnx_compat.graph.facts.image import IMAGE_FACTS
 from torch_onnx_compat.graph.facts.origin import batch
+from torch_onnx_compat.graph.facts.weights import WEIGHTED, weight_fact
 
 _ELEMENTWISE = frozenset(
     {"Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min"}
@@ -71,7 +73,7 @@ RECURRENT = {"GRU": 2, "LSTM": 3, "RNN": 2}
 """Recurrent operators, and how many outputs each of them has."""
 STATE = 5
 """The input of each of them that has the initial state, or its first part."""
-_SIZED = frozenset({"EyeLike", "Resize", *RECURRENT})
+_SIZED = frozenset({"Einsum", "EyeLike", "Resize", "TopK", *RECURRENT})
 WRITTEN = {"Resize": "mode", "RoiAlign": "sampling_ratio", "Trilu": "upper"}
 WRITTEN |= {f"Reduce{kind}": "keepdims" for kind in _REDUCTIONS}
 """Attributes for whose default some parsers take another value than ONNX's."""
@@ -91,6 +93,8 @@ def special_facts(node: ir.Node, given: list[ir.Value]) -> dict[str, Any]:
         facts |= _written(node, WRITTEN[node.op_type])
     if node.op_type in _SIZED:
         facts |= _sizes(node)
+    if node.op_type in WEIGHTED:
+        facts |= weight_fact(node)
     special = _SPECIAL.get(node.op_type)
     return {**facts, **(special(node) if special else {})}
 
@@ -190,6 +194,10 @@ def _exponent(node: ir.Node) -> dict[str, Any]:
         return {"exponent": "various"}
     value = float(values.pop())
     return {"exponent": int(value) if value.is_integer() else round(value, 6)}
+
+
+def _sign(node: ir.Node) -> dict[str, str]:
+    return {"sign": "plain" if _made_by(node.inputs[0], "Neg") is None else "negated"}
 
 
 def _divisor(node: ir.Node) -> dict[str, Any]:
@@ -420,5 +428,6 @@ _SPECIAL: Mapping[str, Callable[[ir.Node], dict[str, Any]]] = {
     "ScatterElements": _index_along,
     "ScatterND": _index_from_end,
     "Slice": _slice,
+    "Softmax": lambda node: {**ATTENTION_FACTS["Softmax"](node), **_sign(node)},
     "Split": _parts,
 }

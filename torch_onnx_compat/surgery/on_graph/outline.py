@@ -51,9 +51,11 @@ class Outlining:
                 f"version {MIN_IR_VERSION}; choose opset_version=15 or later, or another target."
             )
         inputs, outputs = (_deduplicate(map(self._resolve, values)) for values in (inputs, outputs))
+        outputs = [v for v in outputs if v.graph is not None]  # the others are read by nothing, as an LSTM's last cell
         if not outputs or any(v.graph is not model.graph for v in (*inputs, *outputs)):
             raise CompatError(
-                f"keep_as_function: {call.path!r} is called in a branch or loop of the file, or is empty."
+                f"keep_as_function: {call.path!r} is called in a branch or loop of the file, or nothing reads what it "
+                f"returns."
             )
         extra = self._find_extra_inputs(call, inputs, outputs)
         part = excerpt(model, [*inputs, *extra], outputs, call.op_type)
