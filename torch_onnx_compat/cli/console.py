@@ -140,8 +140,18 @@ def _fail(error: Exception, json: bool) -> None:
     typer.echo(message, err=True)
     if json:
         table = [row.to_dict() for row in error.table] if isinstance(error, VerificationError) else []
-        print_json({"error": message, "kind": type(error).__name__, "exit_code": code, "table": table})
+        print_json(error_document(message, type(error).__name__, code, table))
     raise typer.Exit(code)
+
+
+def error_document(message: str, kind: str, code: int, table: Sequence[Any] = ()) -> dict[str, Any]:
+    """What --json prints of an error."""
+    return {"error": message, "kind": kind, "exit_code": code, "table": list(table)}
+
+
+def is_usage_error(error: BaseException) -> bool:
+    """Whether the parser refuses the command line; its class is click's, or that of typer's copy of click."""
+    return hasattr(error, "format_message")
 
 
 @contextmanager
@@ -155,8 +165,26 @@ def usage() -> Iterator[None]:
         raise UsageError(str(error)) from error
 
 
+_collected: list[Any] | None = None
+"""What `print_json` was given in place of printing it; None where it prints."""
+
+
+@contextmanager
+def collected_json() -> Iterator[list[Any]]:
+    """Gives what `print_json` is called with inside, which is not printed."""
+    global _collected  # noqa: PLW0603
+    before, _collected = _collected, []
+    try:
+        yield _collected
+    finally:
+        _collected = before
+
+
 def print_json(value: Any) -> None:
     """Prints plain data as JSON."""
+    if _collected is not None:
+        _collected.append(value)
+        return
     typer.echo(jsonlib.dumps(_finite(value), indent=2))
 
 

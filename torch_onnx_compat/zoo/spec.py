@@ -117,7 +117,7 @@ def load(spec: str, size: Size | None = None, weights: str | None = None) -> Sam
         if weights is not None:
             raise CompatError(f"{spec}: the file holds its own weights; leave out {weights!r}.")
         return _from_file(Path(spec), size)
-    if weights is None or _is_path(weights):
+    if weights is None or is_path(weights):
         sample = _untrained(spec, size)
         if weights is None:
             return sample
@@ -144,7 +144,7 @@ def check(spec: str) -> None:
         if not Path(source).is_file():
             raise CompatError(f"{source}: no such file.")
     else:
-        with _path_entry(Path.cwd()):
+        with path_entry(Path.cwd()):
             _check_module(source)
 
 
@@ -152,9 +152,22 @@ def _is_file(spec: str) -> bool:
     return spec.endswith(SUFFIXES) and spec.partition(":")[0] not in zoos()
 
 
-def _is_path(weights: str) -> bool:
-    """Whether weights are named by a file, as against by their name in a library."""
-    return bool(Path(weights).suffix or os.sep in weights) or Path(weights).is_file()
+def is_path(weights: str, folder: Path = Path()) -> bool:
+    """Whether weights are named by a file, which may lie in a folder, as against by their name in a library."""
+    return bool(Path(weights).suffix or os.sep in weights) or (folder / weights).is_file()
+
+
+def from_folder(spec: str, folder: Path) -> str:
+    """The spec whose file or folder, if it names one, is taken from a folder."""
+    if _is_file(spec):
+        return str(folder / spec) if (folder / spec).is_file() or not _is_downloaded(Path(spec)) else spec
+    source, colon, name = spec.partition(":") if spec.partition(":")[0] in zoos() else spec.rpartition(":")
+    if source.endswith(".py"):
+        return f"{folder / source}:{name}"
+    place, mark, task = name.partition("#")
+    if source == "hf" and (folder / place).is_dir():
+        return f"{source}:{folder / place}{mark}{task}"
+    return spec
 
 
 def _untrained(spec: str, size: Size | None) -> Sample:
@@ -163,7 +176,7 @@ def _untrained(spec: str, size: Size | None) -> Sample:
         zoo = find(source)
         sample = zoo.build(name, size)
         return sample if getattr(zoo, "TRAINED", False) else replace(sample, random="all")
-    with _path_entry(Path(source).parent.resolve() if source.endswith(".py") else Path.cwd()):
+    with path_entry(Path(source).parent.resolve() if source.endswith(".py") else Path.cwd()):
         sample = _sample(spec, _call(spec, _factory(source, name)))
     return sample.at_size(size) if size else sample
 
@@ -182,10 +195,13 @@ def _from_file(path: Path, size: Size | None) -> Sample:
 
 
 def _check_file(path: Path) -> None:
-    """Refuses a file that is neither there nor called like one of ultralytics', which downloads its own: yolo11n.pt."""
-    is_named = path.name == str(path) and path.suffix == ".pt" and path.stem.startswith(("yolo", "rtdetr"))
-    if not path.is_file() and not (is_named and importlib.util.find_spec("ultralytics") is not None):
+    if not path.is_file() and not (_is_downloaded(path) and importlib.util.find_spec("ultralytics") is not None):
         raise CompatError(f"{path}: no such file.")
+
+
+def _is_downloaded(path: Path) -> bool:
+    """Whether a file is called like one of ultralytics', which downloads its own: yolo11n.pt."""
+    return path.name == str(path) and path.suffix == ".pt" and path.stem.startswith(("yolo", "rtdetr"))
 
 
 def _trained(spec: str, size: Size | None, weights: str) -> Sample:
@@ -239,7 +255,7 @@ def _owner(point: EntryPoint) -> str:
 
 
 @contextmanager
-def _path_entry(folder: Path) -> Iterator[None]:
+def path_entry(folder: Path) -> Iterator[None]:
     """Lets code import what lies in a folder, as when it is run from there."""
     sys.path.insert(0, str(folder))
     try:
