@@ -153,7 +153,9 @@ def prepare(
         structure=_with_fresh_constants(inputs.structure),
     )
     _check_devices(module, inputs)
-    if training is False and isinstance(model, nn.Module) and is_training(module):
+    # The module of an ExportedProgram has the mode that it was captured in, and its own eval() refuses.
+    has_mode = isinstance(model, nn.Module) and "eval" not in vars(model)
+    if training is False and has_mode and is_training(module):
         notes.append("the model is in train mode; exported in eval mode. Call model.eval() to say so yourself.")
     return Prepared(module, inputs, training, tuple(notes))
 

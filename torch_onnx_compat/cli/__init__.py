@@ -20,7 +20,6 @@ from torch_onnx_compat.cli.console import EXIT_CODES, FAILED, USAGE, error_docum
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.version import __version__
 
-
 _WANTS_JSON = "torch_onnx_compat.wants_json"
 
 

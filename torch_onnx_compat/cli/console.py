@@ -172,7 +172,7 @@ _collected: list[Any] | None = None
 @contextmanager
 def collected_json() -> Iterator[list[Any]]:
     """Gives what `print_json` is called with inside, which is not printed."""
-    global _collected  # noqa: PLW0603
+    global _collected
     before, _collected = _collected, []
     try:
         yield _collected

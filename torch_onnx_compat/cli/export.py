@@ -40,6 +40,7 @@ from torch_onnx_compat.cli.options import (
     Spec,
     Target,
     Weights,
+    check_engine,
     check_installed,
     check_report,
     export_options,
@@ -47,6 +48,7 @@ from torch_onnx_compat.cli.options import (
 )
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.publish.destination import check_model_destination
+from torch_onnx_compat.targets import load_target
 
 PROOF = "How it is proven"
 
@@ -185,10 +187,7 @@ def export_command(
     SPEC may be the name of an export in torch_onnx_compat.toml, or in pyproject.toml; --all makes all of them.
     """
     with reporting(json, debug, output, report) as step:
-        if stock and report is None:
-            raise UsageError("--stock is for a report; give --report FILE, too.")
-        if no_verify and verify_on_target:
-            raise UsageError("--no-verify and --verify-on-target exclude each other; give one of them.")
+        _check_report_options(report, {"--stock": stock, "--open": open})
         if optimize not in OPTIMIZE:
             raise UsageError(str(unknown_name("--optimize", optimize, tuple(OPTIMIZE))))
         options = export_options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude)
@@ -196,7 +195,7 @@ def export_command(
         narrower = arguments.precision(precision, limit, keep_float32, calibration, metric, narrow_io=narrow_io)
         with usage():
             check_model_destination(output)
-        check_report(report)
+        _check_proof(no_verify, verify_on_target, target)
         if netron:
             check_installed("--netron", "netron", "netron")
         sample = model.load(step)
@@ -241,6 +240,20 @@ def export_command(
         if netron:
             _netron(output)
     print_json(result.to_dict()) if json else print_text(str(result))
+
+
+def _check_report_options(report: Path | None, options: dict[str, bool]) -> None:
+    for option, given in options.items():
+        if given and report is None:
+            raise UsageError(f"{option} is for a report; give --report FILE, too.")
+    check_report(report)
+
+
+def _check_proof(no_verify: bool, on_target: bool, target: str) -> None:
+    if no_verify and on_target:
+        raise UsageError("--no-verify and --verify-on-target exclude each other; give one of them.")
+    if on_target:
+        check_engine("--verify-on-target", load_target(target))
 
 
 def plan_command(

@@ -161,7 +161,7 @@ def from_folder(spec: str, folder: Path) -> str:
     """The spec whose file or folder, if it names one, is taken from a folder."""
     if _is_file(spec):
         return str(folder / spec) if (folder / spec).is_file() or not _is_downloaded(Path(spec)) else spec
-    source, colon, name = spec.partition(":") if spec.partition(":")[0] in zoos() else spec.rpartition(":")
+    source, _, name = _partition(spec)
     if source.endswith(".py"):
         return f"{folder / source}:{name}"
     place, mark, task = name.partition("#")
@@ -227,7 +227,7 @@ def _trained(spec: str, size: Size | None, weights: str) -> Sample:
 
 def _parts(spec: str) -> tuple[str, str]:
     """What stands before the colon, and what after it."""
-    source, colon, name = spec.partition(":") if spec.partition(":")[0] in zoos() else spec.rpartition(":")
+    source, colon, name = _partition(spec)
     if not colon or not source or not name:
         if spec.endswith(".onnx"):
             raise CompatError(f"{spec}: is an ONNX file already; `torch-onnx-compat convert {spec}` takes such files.")
@@ -237,6 +237,11 @@ def _parts(spec: str) -> tuple[str, str]:
             f"spec {spec!r}: wanted 'zoo:model', 'file.py:factory', 'package.module:factory', 'file.pt2' or 'file.pt'."
         )
     return source, name
+
+
+def _partition(spec: str) -> tuple[str, str, str]:
+    """A spec at the colon after the zoo, the file or the module."""
+    return spec.partition(":") if spec.partition(":")[0] in zoos() else spec.rpartition(":")
 
 
 def _names_in(path: Path) -> str:
@@ -269,9 +274,23 @@ def _factory(source: str, name: str) -> Any:
     found: Any = _file(Path(source)) if source.endswith(".py") else _module(source)
     for part in name.split("."):
         if not hasattr(found, part):
-            raise unknown_name(f"name in {source}", part, (n for n in vars(found) if not n.startswith("_")))
+            raise unknown_name(f"name in {source}", part, _names_of(found))
         found = getattr(found, part)
     return found
+
+
+def _names_of(holder: Any) -> list[str]:
+    """What could make a model: of a module, what it defines itself and the models that it holds."""
+    named = {name: value for name, value in vars(holder).items() if not name.startswith("_")}
+    if not isinstance(holder, ModuleType):
+        return list(named)
+    own = holder.__name__
+    return [n for n, value in named.items() if getattr(value, "__module__", None) == own or _is_model(value)]
+
+
+def _is_model(value: Any) -> bool:
+    torch = sys.modules.get("torch")  # who has a model has loaded torch
+    return torch is not None and isinstance(value, torch.nn.Module)
 
 
 def _file(path: Path) -> ModuleType:

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from torch_onnx_compat.caller.undo import undo_writes
-from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.errors import ArgumentError, unknown_name
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.inputs.state import state_set_to
@@ -145,7 +145,7 @@ def with_normalize(prepared: Prepared, normalize: Normalize) -> Prepared:
     names = list(prepared.inputs.parameters)
     name = normalize.input or prepared.inputs.arguments[0]
     if name not in prepared.inputs.arguments:
-        raise CompatError(f"preprocess: {unknown_name('input', name, prepared.inputs.arguments)}")
+        raise ArgumentError(f"preprocess: {unknown_name('input', name, prepared.inputs.arguments)}")
     normalize.apply(prepared.inputs.tensors[prepared.inputs.arguments.index(name)])
     floats = [p.dtype for p in prepared.model.parameters() if p.is_floating_point()]
     number = names.index(name) if name in names else 0
@@ -156,7 +156,7 @@ def with_normalize(prepared: Prepared, normalize: Normalize) -> Prepared:
         dtype=(floats or [torch.float32])[0],
     )
     if normalize.fit == "letterbox" and any(d >= 1 for axes in prepared.inputs.axes for d in axes):
-        raise CompatError("preprocess: a letterbox needs a picture of fixed size; only its batch may be dynamic.")
+        raise ArgumentError("preprocess: a letterbox needs a picture of fixed size; only its batch may be dynamic.")
     return replace(prepared, boundary=boundary)
 
 
@@ -168,7 +168,7 @@ def with_detections(prepared: Prepared, detections: Detections) -> Prepared:
     """
     boundary = adapter_of(prepared)
     if boundary.outputs != (_OWN,):
-        raise CompatError("outputs and postprocess=Detections(...) both say what the file gives; pass one of them.")
+        raise ArgumentError("outputs and postprocess=Detections(...) both say what the file gives; pass one of them.")
     recorder = Recorder(boundary.outputs)
     run(prepared, prepared.inputs, recorder)
     limited = detections.fit_candidates(recorder.found[OWN])
