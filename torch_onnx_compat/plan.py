@@ -52,6 +52,7 @@ class Plan:
         armed: The wanted entries, each with the reason.
         skipped: The entries that are not wanted here, each with the reason.
         source: What is rewritten in the model's own functions, as a unified diff, if that was asked for.
+        obstacle: Why the model is not exported, where that is so.
     """
 
     exporter: Exporter
@@ -61,6 +62,7 @@ class Plan:
     skipped: dict[str, str] = field(default_factory=dict)
     included: tuple[str, ...] = ()
     source: str = ""
+    obstacle: str = ""
     _entries: dict[str, Entry] = field(default_factory=dict)
     _events: list[tuple[str, str, str, str]] = field(default_factory=list)
 
@@ -109,6 +111,7 @@ class Plan:
         lines = [f"plan for {self.exporter}, opset {self.opset}, target {self.target.name}"]
         lines += [f"  {note}" for note in self.notes] or ["  no entry has anything to do"]
         lines += [f"  {name}: asked for and unused" for name in self.unused]
+        lines += [f"  an export fails: {self.obstacle}"] if self.obstacle else []
         lines += [self.source] if self.source else []
         return "\n".join(lines)
 
@@ -124,6 +127,7 @@ class Plan:
             "armed": dict(self.armed),
             "skipped": dict(self.skipped),
             "source": self.source,
+            "obstacle": self.obstacle,
         }
 
 

@@ -12,7 +12,7 @@ import typer
 
 from torch_onnx_compat.catalogue.entry import EXPORTERS
 from torch_onnx_compat.cli import arguments, config
-from torch_onnx_compat.cli.console import EXIT_CODES, UsageError, print_json, print_text, reporting, usage
+from torch_onnx_compat.cli.console import EXIT_CODES, FAILED, UsageError, print_json, print_text, reporting, usage
 from torch_onnx_compat.cli.options import (
     CUTS,
     ENGINE,
@@ -269,10 +269,14 @@ def plan_command(
     weights: Weights = None,
     pretrained: Pretrained = False,
     allow_approximate: Approximate = False,
+    show_source: Annotated[
+        bool,
+        typer.Option("--show-source", help="Show how the model's functions would be rewritten.", rich_help_panel=OTHER),
+    ] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Tells which entries an export would apply or decline, and why; writes nothing."""
+    """Tells which entries an export applies or declines, and why; writes nothing and compares nothing."""
     with reporting(json, debug) as step:
         options = export_options(target, opset, exporter, EXPORTERS, include, exclude)
         model = Model(spec, size, shape, weights, pretrained, dynamic)
@@ -287,9 +291,11 @@ def plan_command(
             kwargs=sample.kwargs,
             dynamic=axes,
             allow_approximate=allow_approximate,
+            show_source=show_source,
             **options,
         )
     print_json(result.to_dict()) if json else print_text(str(result))
+    raise typer.Exit(FAILED if result.obstacle else 0)
 
 
 def _report(path: Path | None, show: bool, write: Callable[[Path], Any]) -> None:

@@ -208,7 +208,10 @@ def _trained(spec: str, size: Size | None, weights: str) -> Sample:
     source, name = _parts(spec)
     build = getattr(find(source), "build_trained", None) if source in zoos() else None
     if build is None:
-        raise CompatError(f"{spec}: no trained weights are known by the name {weights!r}; give a checkpoint's file.")
+        from torch_onnx_compat.zoo.sample import DEFAULT
+
+        which = "no trained weights are known" if weights == DEFAULT else f"no weights are called {weights!r}"
+        raise CompatError(f"{spec}: {which}; load them in the factory, or give a checkpoint's file: --weights FILE.")
     from torch_onnx_compat.zoo.weights import quiet_hub
 
     try:
@@ -233,6 +236,11 @@ def _parts(spec: str) -> tuple[str, str]:
             raise CompatError(f"{spec}: is an ONNX file already; `torch-onnx-compat convert {spec}` takes such files.")
         if spec.endswith(".py") and Path(spec).is_file():
             raise CompatError(f"{spec}: name what makes the model, as {spec}:NAME; it has {_names_in(Path(spec))}.")
+        if Path(spec).is_file():
+            raise CompatError(
+                f"{spec}: a model is a file .pt2 or .pt. If this one holds a state_dict, name the architecture and "
+                f"give it as its weights: timm:NAME --weights {spec}, or file.py:factory likewise."
+            )
         raise CompatError(
             f"spec {spec!r}: wanted 'zoo:model', 'file.py:factory', 'package.module:factory', 'file.pt2' or 'file.pt'."
         )

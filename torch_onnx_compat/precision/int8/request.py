@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from torch_onnx_compat.errors import ArgumentError, UnsupportedError
+from torch_onnx_compat.errors import ArgumentError
 from torch_onnx_compat.targets import Target
 from torch_onnx_compat.targets.placement import DEQUANTIZE
 
@@ -89,7 +89,7 @@ class Int8:
 
         Raises:
             CompatError: The opset is too low.
-            UnsupportedError: The target's profile says nothing of quantized files.
+            ArgumentError: The target's profile says nothing of quantized files.
         """
         if opset < LEAST_OPSET:
             raise ArgumentError(
@@ -97,7 +97,7 @@ class Int8:
                 f"pass opset_version={LEAST_OPSET} or more."
             )
         if target.placement is None:
-            raise UnsupportedError(
+            raise ArgumentError(
                 f"precision=Int8: the profile of target {target.name!r} has no table [quantization], so it is not "
                 f"known whether it runs QuantizeLinear. Export in float32 and quantize with the engine's own tool, or "
                 f"add the table to a profile of your own (docs/targets.md)."
@@ -147,7 +147,7 @@ class Dynamic(WithoutCalibration):
         """Refuses what cannot hold the form; every opset that is written has it.
 
         Raises:
-            UnsupportedError: The target's profile has no operators in this form.
+            ArgumentError: The target's profile has no operators in this form.
         """
         if target.placement is None or not target.placement.dynamic:
             raise _not_offered("Dynamic", target, "dynamic")
@@ -191,7 +191,7 @@ class WeightOnly(WithoutCalibration):
 
         Raises:
             CompatError: The opset is too low for the target's form.
-            UnsupportedError: The target's profile has no such form.
+            ArgumentError: The target's profile has no such form.
         """
         placement = target.placement
         if placement is None or self.bits not in placement.weight_only_bits:
@@ -222,8 +222,8 @@ def _bound(limit: float | None, metric: Any) -> float:
     return LIMITS[TOP1 if metric == TOP1 else None] if limit is None else limit
 
 
-def _not_offered(asked: str, target: Target, key: str) -> UnsupportedError:
-    return UnsupportedError(
+def _not_offered(asked: str, target: Target, key: str) -> ArgumentError:
+    return ArgumentError(
         f"precision={asked}: the profile of target {target.name!r} does not offer it (quantization.{key}), so it is "
         f"not known whether it runs such a file. Leave precision out, or add the key to a profile of your own "
         f"(docs/targets.md)."
