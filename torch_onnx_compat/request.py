@@ -238,6 +238,15 @@ IGNORED_AT_DEFAULTS: dict[str, tuple[Any, ...]] = {
     "export_modules_as_functions": (False,),
     "fallback": (False,),
 }
+"""Keywords of torch.onnx.export that have no meaning here, and their defaults, which are accepted."""
+
+_INSTEAD = {
+    "profile": "result.seconds has the time of each step",
+    "dump_exported_program": "report=True writes what is known of an export",
+    "operator_export_type": "allow_custom_domains=True lets operators of other domains stand",
+    "export_modules_as_functions": "keep_as_function=[Attention] keeps modules as functions",
+    "fallback": "exporter='auto' tries both exporters, and is the default",
+}
 
 
 def check_keywords(given: Mapping[str, Any], known: Iterable[str]) -> None:
@@ -246,7 +255,7 @@ def check_keywords(given: Mapping[str, Any], known: Iterable[str]) -> None:
         if name not in IGNORED_AT_DEFAULTS:
             raise unknown_name("keyword", name, (*known, *IGNORED_AT_DEFAULTS))
         if value not in IGNORED_AT_DEFAULTS[name]:
-            raise ArgumentError(f"{name}={value!r} is not supported; leave it out. ExportResult holds what was done.")
+            raise ArgumentError(f"{name}={value!r} is not supported; leave it out: {_INSTEAD[name]}.")
 
 
 LAST_OPSET = 23

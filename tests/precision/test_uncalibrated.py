@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import CompatError, Dynamic, WeightOnly, export_compat
+from torch_onnx_compat.errors import ArgumentError
 
 
 class Text(nn.Module):

@@ -30,6 +30,7 @@ from torch_onnx_compat.cli.options import (
     Limit,
     Metric,
     Model,
+    ModuleOutputs,
     NarrowIo,
     Opset,
     Output,
@@ -38,6 +39,7 @@ from torch_onnx_compat.cli.options import (
     Shape,
     Size,
     Spec,
+    State,
     Target,
     Weights,
     check_engine,
@@ -67,24 +69,12 @@ Baked = Annotated[
         rich_help_panel=ENTRIES,
     ),
 ]
-Outputs = Annotated[
-    str | None,
-    typer.Option(
-        metavar="MODULES", help="Give what these modules return, e.g. layer3,fc; see surgery.md.", rich_help_panel=CUTS
-    ),
-]
 Submodule = Annotated[
     str | None, typer.Option(metavar="MODULE", help="Export this part of the model only.", rich_help_panel=CUTS)
 ]
 Split = Annotated[
     str | None,
     typer.Option(metavar="MODULES", help="Cut the network after these modules, too.", rich_help_panel=CUTS),
-]
-State = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ATTRIBUTES", help="What modules keep between calls, as inputs and outputs.", rich_help_panel=CUTS
-    ),
 ]
 KeepAsFunction = Annotated[
     str | None,
@@ -130,7 +120,7 @@ def export_command(
     allow_approximate: Approximate = False,
     allow_custom_domains: CustomDomains = False,
     allow_baked: Baked = None,
-    outputs: Outputs = None,
+    outputs: ModuleOutputs = None,
     submodule: Submodule = None,
     split: Split = None,
     state: State = None,

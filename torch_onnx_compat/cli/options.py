@@ -119,6 +119,21 @@ Pretrained = Annotated[
         rich_help_panel=MODEL,
     ),
 ]
+ModuleOutputs = Annotated[
+    str | None,
+    typer.Option(
+        "--outputs",
+        metavar="MODULES",
+        help="Give what these modules return, e.g. layer3,fc; see surgery.md.",
+        rich_help_panel=CUTS,
+    ),
+]
+State = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ATTRIBUTES", help="What modules keep between calls, as inputs and outputs.", rich_help_panel=CUTS
+    ),
+]
 Approximate = Annotated[
     bool,
     typer.Option("--allow-approximate", help="Let entries apply that state an error.", rich_help_panel=ENTRIES),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from torch_onnx_compat.errors import ArgumentError, unknown_name
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.inputs.state import state_set_to
-from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.prepare import Prepared, prepare
 from torch_onnx_compat.request import Cut
 from torch_onnx_compat.surgery.around_model.detections import ALTERNATIVES, Detections
 from torch_onnx_compat.surgery.around_model.heads import detections_of
@@ -94,6 +94,30 @@ def select(keyword: str, prepared: Prepared, places: Sequence[str] | str) -> tup
     run(prepared, prepared.inputs, recorder)
     check_values(keyword, selectors, recorder, prepared.model)
     return selectors
+
+
+def prepare_as_exported(
+    model: Any,
+    args: Any,
+    kwargs: Mapping[str, Any] | None,
+    *,
+    state: Sequence[str] = (),
+    outputs: Sequence[str] | None = None,
+) -> Prepared:
+    """The model with the inputs and outputs of a file that was exported with this state and these outputs.
+
+    Args:
+        model: As for export_compat.
+        args: As for export_compat.
+        kwargs: As for export_compat.
+        state: As for export_compat.
+        outputs: As for export_compat.
+
+    Raises:
+        CompatError: As for export_compat.
+    """
+    prepared = prepare(model, args, kwargs=kwargs, state=state)
+    return with_boundary_adapter(prepared, Cut(outputs=outputs, state=state))
 
 
 def with_boundary_adapter(prepared: Prepared, cut: Cut) -> Prepared:
