@@ -31,7 +31,7 @@ from torch_onnx_compat.caller.undo import (
     restore_random_state,
     without_cache_folder,
 )
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError, CompatError
 from torch_onnx_compat.fast_path import switch_off
 from torch_onnx_compat.functional.einsum_paths import choose_by_example
 from torch_onnx_compat.garbage import collect_new_only
@@ -245,8 +245,14 @@ def _as_module(model: Any, args: Any) -> tuple[nn.Module, Any]:
         return without_wrappers(model), args
     if isinstance(model, (torch.jit.ScriptFunction, functools.partial)) or inspect.isroutine(model):
         return _Callable(model), args
-    raise CompatError(
+    hint = ""
+    if isinstance(model, type):
+        hint = f" Make one of the class: {model.__name__}(...)."
+    elif isinstance(model, Mapping):
+        hint = " If it is a state_dict, load it into the module that it is of: model.load_state_dict(...)."
+    raise ArgumentError(
         f"model is a {type(model).__name__}; wanted an nn.Module, an ExportedProgram, a scripted module or a function."
+        f"{hint}"
     )
 
 

@@ -17,6 +17,7 @@ import typer.core
 
 from torch_onnx_compat.cli import advise, catalogue, convert, diagnosis, export, files, sweep, targets
 from torch_onnx_compat.cli.console import EXIT_CODES, FAILED, USAGE, error_document, is_usage_error, print_json
+from torch_onnx_compat.cli.spelling import learn_options
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.version import __version__
 
@@ -53,7 +54,7 @@ class _Commands(typer.core.TyperGroup):
         """A command, whose flags show no value in the help."""
         command = super().get_command(ctx, cmd_name)
         if command is not None:
-            _without_values(command.get_params(ctx))
+            learn_options(_without_values(command.get_params(ctx)))
         return command
 
 

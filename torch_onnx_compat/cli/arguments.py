@@ -325,6 +325,24 @@ def fields(option: str, text: str | None, kind: type[Any]) -> Any:
         raise UsageError(f"{option} {text!r}: {error}.") from error
 
 
+def preprocess(text: str) -> Any:
+    """``fold`` as it is, ``mean=0.5,0.4,0.4 scale=1/255`` as a Normalize."""
+    if "=" not in text:
+        return text
+    from torch_onnx_compat.surgery.around_model.normalize import Normalize
+
+    return fields("--preprocess", text, Normalize)
+
+
+def postprocess(text: str) -> Any:
+    """``strip`` as it is, ``form=nms boxes=0 scores=1`` as Detections."""
+    if "=" not in text:
+        return text
+    from torch_onnx_compat.surgery.around_model.detections import Detections
+
+    return fields("--postprocess", text, Detections)
+
+
 def _plain(text: str) -> Any:
     """A number, a fraction, a size, a list of numbers, yes or no, or else the text."""
     if text in ("true", "false", "none"):

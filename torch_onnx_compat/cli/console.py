@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from torch_onnx_compat.cli.spelling import as_options
 from torch_onnx_compat.errors import ArgumentError, CompatError, VerificationError
 
 if TYPE_CHECKING:
@@ -135,7 +136,7 @@ def reporting(json: bool, debug: bool, *outputs: Path | None) -> Iterator[Steps]
 def _fail(error: Exception, json: bool) -> None:
     code = USAGE if isinstance(error, ArgumentError) else WRONG if isinstance(error, VerificationError) else FAILED
     known = isinstance(error, CompatError)
-    message = str(error) if known else f"{type(error).__name__}: {error}; --debug shows the traceback."
+    message = as_options(str(error)) if known else f"{type(error).__name__}: {error}; --debug shows the traceback."
     typer.secho("error: ", fg=typer.colors.RED, err=True, nl=False)
     typer.echo(message, err=True)
     if json:
@@ -198,7 +199,12 @@ def _finite(value: Any) -> Any:
 
 
 def print_text(text: str) -> None:
-    """Prints text; on a terminal, lines that are too long for it go on at a word, further to the right."""
+    """Prints text; on a terminal, lines that are too long for it go on at a word, further to the right.
+
+    Notes speak of options where they name keywords.
+    """
+    lines = text.split("\n")
+    text = "\n".join(as_options(line) if line.lstrip().startswith("note:") else line for line in lines)
     if sys.stdout.isatty():
         from rich.console import Console
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
@@ -84,12 +84,17 @@ KeepAsFunction = Annotated[
 ]
 Preprocess = Annotated[
     str,
-    typer.Option(help="keep, extract (into a file of its own) or fold (into the first layer).", rich_help_panel=CUTS),
+    typer.Option(
+        help="keep, extract (into a file of its own), fold (into the first layer), or a Normalize to put before: "
+        "'mean=0.485,0.456,0.406 std=0.229,0.224,0.225 scale=1/255 layout=NHWC'.",
+        rich_help_panel=CUTS,
+    ),
 ]
 Postprocess = Annotated[
     str,
     typer.Option(
-        help="keep, strip (into a file of its own), nms, nms-dense or efficient-nms (after a known detector).",
+        help="keep, strip (into a file of its own), nms, nms-dense or efficient-nms (after a known detector), or "
+        "Detections to put behind: 'form=nms-dense boxes=0 scores=1 box_format=cxcywh'.",
         rich_help_panel=CUTS,
     ),
 ]
@@ -210,8 +215,8 @@ def export_command(
                 split=arguments.places(split) or (),
                 state=arguments.places(state) or (),
                 keep_as_function=arguments.places(keep_as_function) or (),
-                preprocess=cast(Any, preprocess),
-                postprocess=cast(Any, postprocess),
+                preprocess=arguments.preprocess(preprocess),
+                postprocess=arguments.postprocess(postprocess),
                 precision=narrower,
                 optimize=OPTIMIZE[optimize],
                 metadata={**sample.metadata, **model.metadata(sample)},

@@ -40,8 +40,8 @@ Spec = Annotated[
     str,
     typer.Argument(
         help="timm:resnet18, torchvision:raft_small, smp:unet-resnet18, ultralytics:yolo11n, hf:org/name (or "
-        "hf:FOLDER, perhaps with #task), yolo11n.pt, model.pt2, file.py:factory or package.module:factory. A factory "
-        "takes nothing and returns model, (model, args) or (model, args, kwargs).",
+        "hf:FOLDER, perhaps with #task), yolo11n.pt, model.pt2, scripted.pt, file.py:factory or "
+        "package.module:factory. A factory takes nothing and returns model, (model, args) or (model, args, kwargs).",
         autocompletion=_models,
     ),
 ]

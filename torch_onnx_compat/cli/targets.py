@@ -84,7 +84,7 @@ def check_command(
         typer.Option(
             help="Inference engine, perhaps opencv@5.0, or a TOML profile of one.", autocompletion=complete_targets
         ),
-    ],
+    ] = "onnxruntime",
     execute: Annotated[bool, typer.Option("--run", help="Run it in the engine, compared with onnxruntime.")] = False,
     json: Json = False,
     debug: Debug = False,

@@ -218,8 +218,8 @@ def compare_with_model(
     results = [value.name for value in onnx_file.proto.graph.output]
     if len(results) != len(reference.outputs):
         raise ArgumentError(
-            f"the file has {len(results)} outputs, and the model {len(reference.outputs)}. Of a file with other outputs "
-            f"than the model's, or with state, name them here, too: outputs=['layer3', ''], state=['h']."
+            f"the file has {len(results)} outputs, and the model {len(reference.outputs)}. Of a file with other "
+            f"outputs than the model's, or with state, name them here, too: outputs=['layer3', ''], state=['h']."
         )
     with Runner() as runner:
         runner.open("file", onnx_file.path)
