@@ -11,17 +11,13 @@ from typing import Any, TypeAlias
 import torch
 from torch.torch_version import TorchVersion
 
-from torch_onnx_compat.catalogue.entry import Entry, Exactness, Exporter, Operator, Rewrite, Symbolic, decline
+from torch_onnx_compat.catalogue.entry import ADMITS, Entry, Exactness, Exporter, Operator, Rewrite, Symbolic, decline
 from torch_onnx_compat.catalogue.registry import Registry
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.targets import Target
 
 Found: TypeAlias = "Collection[tuple[str, Mapping[str, Any]]]"
 _NOT_NEEDED = "needed"
-ADMITS = "allow_approximate=True admits it"
-"""What the reason of an entry says that is left out for its error."""
-
-
 DECISIONS = "control_flow"
 """The entry for Python decisions, rewrites/masks.py."""
 

@@ -12,10 +12,13 @@ import pytest
 import torch
 from torch import nn
 
-from torch_onnx_compat import Verify, cli
+from torch_onnx_compat import Detections, Normalize, Verify, cli
 from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.check.compare import Comparison
+from torch_onnx_compat.cli import arguments
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
+from torch_onnx_compat.surgery.around_model.detections import ALTERNATIVES
+from torch_onnx_compat.surgery.on_graph import operation
 
 MODEL = """
 import torch
@@ -356,6 +359,18 @@ def test_export_cuts_where_it_is_told(run: Any, spec: str, calls: list[SimpleNam
     (call,) = calls
     assert (call.outputs, call.submodule, call.split) == (["layer", ""], "a.b", ["a", "b"])
     assert (call.preprocess, call.postprocess) == ("fold", "strip")
+
+
+def test_what_stands_around_the_model_as_texts(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:
+    before, behind = "mean=0.5 std=0.25 scale=1/255 layout=NHWC", "form=nms boxes=0 scores=1"
+    assert run("export", spec, "-o", "m.onnx", "--preprocess", before, "--postprocess", behind)[0] == 0
+    assert calls[0].preprocess == Normalize(mean=0.5, std=0.25, scale=1 / 255, layout="NHWC")
+    assert calls[0].postprocess == Detections("nms", boxes=0, scores=1)
+
+
+def test_the_words_of_the_options_are_those_of_export_compat() -> None:
+    assert arguments.PREPROCESS == operation.PREPROCESS
+    assert set(arguments.POSTPROCESS) == {*operation.POSTPROCESS, *ALTERNATIVES}
 
 
 def test_export_cuts_nothing_by_itself(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:

@@ -19,6 +19,9 @@ EXPORTERS: tuple[Exporter, ...] = ("torchscript", "dynamo")
 MIN_OPSET = 11
 """Lowest opset that export_compat writes; below it Clip, Pad and Resize lack the inputs that torch's lowerings need."""
 
+ADMITS = "allow_approximate=True admits it"
+"""What the reason of an entry says that is left out for its error."""
+
 
 class Exactness(enum.Enum):
     """How close an entry's result is to eager torch."""

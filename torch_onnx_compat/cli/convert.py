@@ -156,7 +156,7 @@ def convert_command(
             "constants": arguments.constants(constant),
             "keep_initializers_as_inputs": _which_initializers(initializers_as_inputs),
             "preprocess": arguments.preprocess(preprocess),
-            "postprocess": arguments.postprocess(postprocess),
+            "postprocess": arguments.postprocess(postprocess, ("keep", "strip")),
         }
         fixed = {name: values[0] for name, values in sizes_by_axis("--static", static, 1).items()}
         tried = sizes_by_axis("--sizes", sizes)

@@ -188,6 +188,7 @@ def export_command(
         options = export_options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude)
         model = Model(spec, size, shape, weights, pretrained, dynamic)
         narrower = arguments.precision(precision, limit, keep_float32, calibration, metric, narrow_io=narrow_io)
+        before, behind = arguments.preprocess(preprocess), arguments.postprocess(postprocess)
         with usage():
             check_model_destination(output)
         _check_proof(no_verify, verify_on_target, target)
@@ -215,8 +216,8 @@ def export_command(
                 split=arguments.places(split) or (),
                 state=arguments.places(state) or (),
                 keep_as_function=arguments.places(keep_as_function) or (),
-                preprocess=arguments.preprocess(preprocess),
-                postprocess=arguments.postprocess(postprocess),
+                preprocess=before,
+                postprocess=behind,
                 precision=narrower,
                 optimize=OPTIMIZE[optimize],
                 metadata={**sample.metadata, **model.metadata(sample)},
