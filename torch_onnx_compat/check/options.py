@@ -60,7 +60,8 @@ def check_axes(verify: Verify | None, known: Collection[str]) -> None:
     """
     for axis, sizes in (verify.sizes if verify is not None else {}).items():
         if sizes and axis not in known:
-            raise ArgumentError(f"Verify(sizes=...): {unknown_name('dynamic axis', str(axis), known)}")
+            found = unknown_name("dynamic axis", str(axis), known)
+            raise ArgumentError(f"Verify(sizes=...): {found} Dynamic axes here: {', '.join(known) or 'none'}.")
 
 
 def _check_sizes(wanted: Any) -> None:
