@@ -697,7 +697,8 @@ BAD = [
     ),
     pytest.param({"exporter": "dynamo", "dynamo": False}, "contradict each other", id="exporter and dynamo"),
     pytest.param({"input_nmes": ["a"]}, r"unknown keyword 'input_nmes'; did you mean 'input_names'\?", id="keyword"),
-    pytest.param({"profile": True}, "profile=True is not supported", id="unsupported keyword"),
+    pytest.param({"profile": True}, "profile=True is not supported; leave it out: result.seconds", id="profile"),
+    pytest.param({"export_modules_as_functions": True}, "leave it out: keep_as_function=", id="functions of torch"),
     pytest.param({"args": (X, X)}, r"do not fit Linear.forward\(input\): too many positional arguments", id="args"),
     pytest.param({"args": ()}, "missing a required argument: 'input'", id="no args"),
     pytest.param({"args": (3,)}, "hold no tensor", id="no tensor"),
@@ -710,6 +711,8 @@ BAD = [
     ),
     pytest.param({"model": mixed_devices()}, r"parameter '1.weight' is on the meta device", id="meta device"),
     pytest.param({"model": 3}, "model is a int; wanted an nn.Module", id="no model"),
+    pytest.param({"model": nn.Linear}, r"model is a type; .*Make one of the class: Linear\(", id="class"),
+    pytest.param({"model": nn.Linear(1, 1).state_dict()}, "If it is a state_dict, load it into the", id="state_dict"),
     pytest.param({"model": nn.LazyLinear(3)}, "parameter 'weight' is of a lazy module and has no shape yet", id="lazy"),
     pytest.param({"f": 3}, "f is a int; wanted a path", id="f"),
     pytest.param({"symbolics": [print]}, "is no catalogue entry; decorate it", id="no entry"),
@@ -903,3 +906,22 @@ def test_the_opset_that_was_asked_for_stays_under_autocast():
     with pytest.raises(VerificationError, match="pass opset_version=22") as caught:
         export_compat(UnderAutocast(torch.bfloat16).eval(), torch.rand(1, 3, 16, 16), opset_version=17)
     assert "lower opset_version" not in str(caught.value)
+
+
+def test_inputs_of_several_lengths_are_told_how_to_name_their_axes():
+    wanted = (
+        r"axes of one name have one size\. Give each its name: dynamic=\{'x': \{0: 'batch'\}, 'y': \{0: 'batch_2'\}\}"
+    )
+    with pytest.raises(CompatError, match=wanted):
+        export_compat(lambda x, y: x.sum() + y, (torch.rand(3), torch.rand(4)), dynamic="batch")
+
+
+def test_an_entry_that_fails_names_the_line_of_its_body():
+    @rewrite(nn.ReLU, name="divides", always=True, registry=None)
+    def divides(module):
+        return 1 / 0
+
+    with pytest.raises(
+        CompatError, match=rf"entry 'divides' \(\w+/test_export\.py:{divides.__code__.co_firstlineno + 2}"
+    ):
+        export_compat(nn.Sequential(nn.ReLU()), X, rewrites=[divides], exporter="torchscript")

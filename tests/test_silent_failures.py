@@ -238,6 +238,12 @@ def test_train_mode_exports_eval_mode_and_says_so(exporter):
     assert all(m.training for m in model.modules())
 
 
+def test_an_exported_program_has_no_mode_to_set():
+    x = torch.randn(2, 3)
+    module = torch.export.export(nn.Linear(3, 2).eval(), (x,)).module()
+    assert not export_compat(module, x, exporter="torchscript").notes
+
+
 def test_attention_on_padded_rows(exporter):
     layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
     mask = torch.tensor([[False, False, False], [False, False, True], [False, True, True]])

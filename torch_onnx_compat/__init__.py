@@ -11,16 +11,24 @@ if not (_here / "symbolics").is_dir():  # a checkout: the catalogue lies beside 
     __path__.append(str(_here.parent))
 
 if TYPE_CHECKING:
+    from torch_onnx_compat.advice.advise import advise as advise
     from torch_onnx_compat.catalogue.entry import Exactness as Exactness
     from torch_onnx_compat.catalogue.entry import decline as decline
     from torch_onnx_compat.catalogue.registry import Declaration as Declaration
     from torch_onnx_compat.catalogue.registry import decomposition as decomposition
     from torch_onnx_compat.catalogue.registry import rewrite as rewrite
     from torch_onnx_compat.catalogue.registry import symbolic as symbolic
+    from torch_onnx_compat.check.localise import localise as localise
     from torch_onnx_compat.check.options import Verify as Verify
+    from torch_onnx_compat.check.run_failure import explain_run as explain_run
+    from torch_onnx_compat.diagnosis.explain import explain as explain
+    from torch_onnx_compat.doctor.doctor import doctor as doctor
     from torch_onnx_compat.errors import CompatError as CompatError
     from torch_onnx_compat.export import export_compat as export_compat
     from torch_onnx_compat.export import plan as plan
+    from torch_onnx_compat.files.bench import bench as bench
+    from torch_onnx_compat.files.compare import compare as compare
+    from torch_onnx_compat.files.convert import convert as convert
     from torch_onnx_compat.ops import Ops as Ops
     from torch_onnx_compat.ops import Value as Value
     from torch_onnx_compat.precision.formats import Bfloat16 as Bfloat16
@@ -53,9 +61,17 @@ _import_on_demand(
         "Target": "torch_onnx_compat.targets",
         "Value": "torch_onnx_compat.ops",
         "Verify": "torch_onnx_compat.check.options",
+        "advise": "torch_onnx_compat.advice.advise",
+        "bench": "torch_onnx_compat.files.bench",
+        "compare": "torch_onnx_compat.files.compare",
+        "convert": "torch_onnx_compat.files.convert",
         "decline": "torch_onnx_compat.catalogue.entry",
         "decomposition": "torch_onnx_compat.catalogue.registry",
+        "doctor": "torch_onnx_compat.doctor.doctor",
+        "explain": "torch_onnx_compat.diagnosis.explain",
+        "explain_run": "torch_onnx_compat.check.run_failure",
         "export_compat": "torch_onnx_compat.export",
+        "localise": "torch_onnx_compat.check.localise",
         "plan": "torch_onnx_compat.export",
         "rewrite": "torch_onnx_compat.catalogue.registry",
         "symbolic": "torch_onnx_compat.catalogue.registry",

@@ -121,7 +121,7 @@ class Candidates:
     def __iter__(self) -> Iterator[Candidate]:
         queue = list(self._exporters.order)
         for exporter in queue:
-            job = self._job(exporter)
+            job = self.job(exporter)
             yield Candidate(job, None, dict(self._errors))
             if self._is_accepted:
                 self._is_accepted = False
@@ -167,7 +167,7 @@ class Candidates:
                 continue
             for sizes in itertools.islice(self._other_sides(error.place), OTHER_SIZES):
                 at = ", ".join(f"{name}={size}" for name, size in sizes.items())
-                job = self._job(exporter, inputs=self._observation.fit(self._inputs.at_sizes(sizes)))
+                job = self.job(exporter, inputs=self._observation.fit(self._inputs.at_sizes(sizes)))
                 for candidate in self._with_decisions(job, error):
                     kept = (
                         f"the model was traced at {at}: at the example's sizes a branch at {error.place} does not run."
@@ -254,7 +254,7 @@ class Candidates:
         is_script: bool = False,
         leaves_sizes: bool = False,
     ) -> Candidate:
-        job = replace(self._job(exporter, without, opset), is_script=is_script, leaves_sizes=leaves_sizes)
+        job = replace(self.job(exporter, without, opset), is_script=is_script, leaves_sizes=leaves_sizes)
         return Candidate(job, None, dict(self._errors), given_up)
 
     def _with_decisions(self, job: ExportJob, first: CompatError) -> Generator[Candidate, None, CompatError]:
@@ -327,9 +327,17 @@ class Candidates:
             return with_lines(with_hint(wrong, *reasons), unused)
         return with_lines(with_hint(ExportFailed(f"no back end exports the model.{text}"), *reasons), unused)
 
-    def _job(
+    def job(
         self, exporter: Exporter, without: Collection[str] = (), opset: int | None = None, inputs: Inputs | None = None
     ) -> ExportJob:
+        """The model as it is, for an exporter.
+
+        Args:
+            exporter: The back end.
+            without: Entries that are not armed.
+            opset: Another opset than the file's.
+            inputs: Others than the example, to trace with.
+        """
         opset = self._file.opset if opset is None else opset
         inputs = self._inputs if inputs is None else inputs
         with self._clock("plan"):

@@ -9,34 +9,35 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from functools import partial
 from typing import Any, BinaryIO, Literal
 
 import torch
 
+from torch_onnx_compat import backends
 from torch_onnx_compat.attempt import Attempt
-from torch_onnx_compat.backends import ExportFailed, ExportJob
+from torch_onnx_compat.backends import ExportFailed
 from torch_onnx_compat.backends.custom_operators import translated_operators
 from torch_onnx_compat.caller.undo import put_back
-from torch_onnx_compat.candidates import Candidates, patched_subject
+from torch_onnx_compat.candidates import Candidate, Candidates
 from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.catalogue.entry import EXPORTERS, Exporter
+from torch_onnx_compat.check.lint import lint
 from torch_onnx_compat.check.options import Verify, check_axes
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.control_flow import explain
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError, hint_for, unknown_name
 from torch_onnx_compat.export_form import deny_export, find_export_form
+from torch_onnx_compat.finish import finish
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.own_entries import own_entries
 from torch_onnx_compat.places import PlaceSet
-from torch_onnx_compat.plan import DECISIONS, Plan, make_plan
+from torch_onnx_compat.plan import DECISIONS, Plan
 from torch_onnx_compat.precision.formats import Half, least_opset, precision_from_keyword
 from torch_onnx_compat.precision.int8.request import Dynamic, Int8, WeightOnly
 from torch_onnx_compat.precision.kept_places import check_kept_places
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.publish.publish import publish
 from torch_onnx_compat.questions.run import SymbolicRuns
-from torch_onnx_compat.questions.size_facts import SizeFacts
 from torch_onnx_compat.request import (
     FLAGS,
     Cut,
@@ -386,10 +387,10 @@ def plan(
     allow_approximate: bool = False,
     show_source: bool = False,
 ) -> Plan:
-    """Says what export_compat would apply to a model, where and why; exports nothing and changes nothing.
+    """Says what export_compat would apply to a model, where and why; writes nothing and changes nothing.
 
-    The rewrites are carried out on a twin that runs once in eager torch; of the symbolics, those are listed whose
-    operator that run called.
+    The model is exported as far as the graph, which is dropped; nothing is compared. Where it is not exported,
+    `Plan.obstacle` says why, and those entries are listed that a run of the model in eager torch meets.
 
     Args:
         model: As for export_compat.
@@ -404,8 +405,8 @@ def plan(
         symbolics: As for export_compat.
         rewrites: As for export_compat.
         allow_approximate: As for export_compat.
-        show_source: Whether the model is also searched for Python decisions that depend on the inputs; they are noted,
-            and `Plan.source` holds what would be rewritten, as a unified diff. Costs a few traces.
+        show_source: Whether `Plan.source` holds how the model's functions would be rewritten, as a unified diff. Where
+            the export needs no such rewriting, decisions are searched for; that costs a few traces.
 
     Returns:
         The plan.
@@ -421,20 +422,38 @@ def plan(
         prepared = prepare(model, args, kwargs=kwargs, dynamic=dynamic)
         prepared = replace(prepared, translated_operators=translated_operators(registry, ()))
         observation = Observation(prepared)
-        made = make_plan(
-            registry,
-            exporter=exporter,
-            opset=choose_opset(opset_version, resolved),
-            target=resolved,
-            include=include,
-            exclude=exclude,
-            allow_approximate=allow_approximate,
+        patch = Patch(registry, include, exclude, allow_approximate, PlaceSet(()))
+        file = File(choose_opset(opset_version, resolved), resolved)
+        runs = SymbolicRuns(observation, watched_functions(registry.rewrites()))
+        candidates = Candidates(
+            prepared, observation, patch, file, Exporters((exporter,)), Clock(None), runs, is_proven=False
         )
-        inputs = observation.trace_inputs()
-        functions = watched_functions(made.rewrites())
-        facts = SizeFacts(SymbolicRuns(observation, functions), functions, inputs)
-        make_subject = partial(patched_subject, prepared, made, facts)
-        observation.dry_run(make_subject(), made, inputs)
-        if show_source:
-            explain(ExportJob(make_subject, make_subject(), inputs, made, made.opset))
-        return made
+        candidate = _first_written(candidates, file)
+        job = candidates.job(exporter) if candidate is None else candidate.job
+        if candidate is None:
+            job.plan.obstacle = str(candidates.failure())
+            observation.dry_run(job.subject, job.plan, job.inputs)
+        elif candidate.decisions is not None:
+            candidate.decisions.report(job.plan)
+            job.plan.source = candidate.decisions.source if show_source else ""
+        if show_source and (candidate is None or candidate.decisions is None):
+            explain(job)
+        return job.plan
+
+
+def _first_written(candidates: Candidates, file: File) -> Candidate | None:
+    """The first candidate of which a graph is made that suits the target; None if there is none."""
+    for candidate in candidates:
+        job = candidate.job
+        try:
+            whole = finish(backends.export(job.plan.exporter, job), job, replace(file, opset=job.opset), {})
+            lint(whole, job.plan.target)
+        except (UnsupportedError, VerificationError) as error:
+            candidates.reject(error)
+        except MemoryError:
+            raise
+        except Exception as error:
+            candidates.reject(ExportFailed(f"{type(error).__name__}: {error}"))
+        else:
+            return candidate
+    return None

@@ -11,17 +11,13 @@ from typing import Any, TypeAlias
 import torch
 from torch.torch_version import TorchVersion
 
-from torch_onnx_compat.catalogue.entry import Entry, Exactness, Exporter, Operator, Rewrite, Symbolic, decline
+from torch_onnx_compat.catalogue.entry import ADMITS, Entry, Exactness, Exporter, Operator, Rewrite, Symbolic, decline
 from torch_onnx_compat.catalogue.registry import Registry
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.targets import Target
 
 Found: TypeAlias = "Collection[tuple[str, Mapping[str, Any]]]"
 _NOT_NEEDED = "needed"
-ADMITS = "allow_approximate=True admits it"
-"""What the reason of an entry says that is left out for its error."""
-
-
 DECISIONS = "control_flow"
 """The entry for Python decisions, rewrites/masks.py."""
 
@@ -52,6 +48,7 @@ class Plan:
         armed: The wanted entries, each with the reason.
         skipped: The entries that are not wanted here, each with the reason.
         source: What is rewritten in the model's own functions, as a unified diff, if that was asked for.
+        obstacle: Why the model is not exported, where that is so.
     """
 
     exporter: Exporter
@@ -61,6 +58,7 @@ class Plan:
     skipped: dict[str, str] = field(default_factory=dict)
     included: tuple[str, ...] = ()
     source: str = ""
+    obstacle: str = ""
     _entries: dict[str, Entry] = field(default_factory=dict)
     _events: list[tuple[str, str, str, str]] = field(default_factory=list)
 
@@ -109,6 +107,7 @@ class Plan:
         lines = [f"plan for {self.exporter}, opset {self.opset}, target {self.target.name}"]
         lines += [f"  {note}" for note in self.notes] or ["  no entry has anything to do"]
         lines += [f"  {name}: asked for and unused" for name in self.unused]
+        lines += [f"  an export fails: {self.obstacle}"] if self.obstacle else []
         lines += [self.source] if self.source else []
         return "\n".join(lines)
 
@@ -124,6 +123,7 @@ class Plan:
             "armed": dict(self.armed),
             "skipped": dict(self.skipped),
             "source": self.source,
+            "obstacle": self.obstacle,
         }
 
 

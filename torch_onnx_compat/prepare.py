@@ -31,7 +31,7 @@ from torch_onnx_compat.caller.undo import (
     restore_random_state,
     without_cache_folder,
 )
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError, CompatError
 from torch_onnx_compat.fast_path import switch_off
 from torch_onnx_compat.functional.einsum_paths import choose_by_example
 from torch_onnx_compat.garbage import collect_new_only
@@ -153,7 +153,9 @@ def prepare(
         structure=_with_fresh_constants(inputs.structure),
     )
     _check_devices(module, inputs)
-    if training is False and isinstance(model, nn.Module) and is_training(module):
+    # The module of an ExportedProgram has the mode that it was captured in, and its own eval() refuses.
+    has_mode = isinstance(model, nn.Module) and "eval" not in vars(model)
+    if training is False and has_mode and is_training(module):
         notes.append("the model is in train mode; exported in eval mode. Call model.eval() to say so yourself.")
     return Prepared(module, inputs, training, tuple(notes))
 
@@ -243,8 +245,14 @@ def _as_module(model: Any, args: Any) -> tuple[nn.Module, Any]:
         return without_wrappers(model), args
     if isinstance(model, (torch.jit.ScriptFunction, functools.partial)) or inspect.isroutine(model):
         return _Callable(model), args
-    raise CompatError(
+    hint = ""
+    if isinstance(model, type):
+        hint = f" Make one of the class: {model.__name__}(...)."
+    elif isinstance(model, Mapping):
+        hint = " If it is a state_dict, load it into the module that it is of: model.load_state_dict(...)."
+    raise ArgumentError(
         f"model is a {type(model).__name__}; wanted an nn.Module, an ExportedProgram, a scripted module or a function."
+        f"{hint}"
     )
 
 

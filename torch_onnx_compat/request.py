@@ -15,7 +15,7 @@ import torch
 from torch_onnx_compat.catalogue.entry import EXPORTERS, MIN_OPSET, Exporter
 from torch_onnx_compat.catalogue.registry import Registry
 from torch_onnx_compat.check.options import Verify
-from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.errors import ArgumentError, unknown_name
 from torch_onnx_compat.places import PlaceSet
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.int8.request import Request
@@ -54,12 +54,12 @@ class Cut:
         for name, (keyword, value) in ENTRIES_OF_KEYWORDS.items():
             given = getattr(self, keyword)
             if given == value and name in exclude:
-                raise CompatError(
+                raise ArgumentError(
                     f"{keyword}={value!r} and exclude=[{name!r}] contradict each other; leave one of them out."
                 )
             if name in include:
                 if given not in ("keep", value):
-                    raise CompatError(f"{keyword}={given!r} and include=[{name!r}] contradict each other; pass one.")
+                    raise ArgumentError(f"{keyword}={given!r} and include=[{name!r}] contradict each other; pass one.")
                 from_keywords[keyword] = value
         return replace(self, **from_keywords)
 
@@ -116,7 +116,7 @@ class File:
             self.precision.check(self.opset, self.target)
         for keyword, unfit in (("export_params", False), ("keep_initializers_as_inputs", True)):
             if getattr(self, keyword) is unfit:
-                raise CompatError(
+                raise ArgumentError(
                     f"precision={self.precision.name!r} and {keyword}={unfit} contradict each other: weights that are "
                     f"inputs keep their types; leave one of them out."
                 )
@@ -149,7 +149,7 @@ def quality_of(optimize: Any) -> Quality | None:
     if optimize in get_args(Quality):
         quality: Quality = optimize
         return quality
-    raise CompatError(f"optimize={optimize!r}; wanted True, False, {' or '.join(map(repr, get_args(Quality)))}.")
+    raise ArgumentError(f"optimize={optimize!r}; wanted True, False, {' or '.join(map(repr, get_args(Quality)))}.")
 
 
 @dataclass(frozen=True)
@@ -168,11 +168,11 @@ class Proof:
             CompatError: It is none of these, or `samples` is no list.
         """
         if not isinstance(verify, (bool, Verify)) and verify != "target":
-            raise CompatError(
+            raise ArgumentError(
                 f"verify={verify!r} is a {type(verify).__name__}; wanted True, False, 'target' or Verify(...)."
             )
         if isinstance(samples, str) or not isinstance(samples, Sequence):
-            raise CompatError(
+            raise ArgumentError(
                 f"samples is a {type(samples).__name__}; wanted a list of inputs, such as [(x,), {{'x': x}}]."
             )
         how = verify if isinstance(verify, Verify) else Verify(on_target=verify == "target")
@@ -195,9 +195,9 @@ def check_list(keyword: str, value: Any) -> None:
         CompatError: The value is a string, or nothing that has items.
     """
     if isinstance(value, str):
-        raise CompatError(f"{keyword}={value!r} is a str; wanted a list: {keyword}=[{value!r}].")
+        raise ArgumentError(f"{keyword}={value!r} is a str; wanted a list: {keyword}=[{value!r}].")
     if value is not None and not isinstance(value, Iterable):
-        raise CompatError(f"{keyword}={value!r} is a {type(value).__name__}; wanted a list.")
+        raise ArgumentError(f"{keyword}={value!r} is a {type(value).__name__}; wanted a list.")
 
 
 FLAGS = (
@@ -215,20 +215,20 @@ def check_flags(given: Mapping[str, Any]) -> None:
     """
     for name, value in given.items():
         if value is not None and not (isinstance(value, (bool, int, np.bool_)) and value in (False, True)):
-            raise CompatError(f"{name}={value!r} is a {type(value).__name__}; wanted True or False.")
+            raise ArgumentError(f"{name}={value!r} is a {type(value).__name__}; wanted True or False.")
 
 
 def _check_metadata(metadata: Any) -> None:
     if not isinstance(metadata, Mapping):
-        raise CompatError(f"metadata={metadata!r}: wanted a dict of texts, such as {{'labels': 'cat, dog'}}.")
+        raise ArgumentError(f"metadata={metadata!r}: wanted a dict of texts, such as {{'labels': 'cat, dog'}}.")
     for key, value in metadata.items():
         if not isinstance(key, str) or not isinstance(value, str):
-            raise CompatError(
+            raise ArgumentError(
                 f"metadata[{key!r}] is a {type(value).__name__}; ONNX's metadata are texts by texts: use str() or "
                 f"json.dumps()."
             )
         if key.startswith(METADATA_PREFIX):
-            raise CompatError(f"metadata[{key!r}]: names that begin with {METADATA_PREFIX!r} are the export's own.")
+            raise ArgumentError(f"metadata[{key!r}]: names that begin with {METADATA_PREFIX!r} are the export's own.")
 
 
 IGNORED_AT_DEFAULTS: dict[str, tuple[Any, ...]] = {
@@ -238,6 +238,15 @@ IGNORED_AT_DEFAULTS: dict[str, tuple[Any, ...]] = {
     "export_modules_as_functions": (False,),
     "fallback": (False,),
 }
+"""Keywords of torch.onnx.export that have no meaning here, and their defaults, which are accepted."""
+
+_INSTEAD = {
+    "profile": "result.seconds has the time of each step",
+    "dump_exported_program": "report=True writes what is known of an export",
+    "operator_export_type": "allow_custom_domains=True lets operators of other domains stand",
+    "export_modules_as_functions": "keep_as_function=[Attention] keeps modules as functions",
+    "fallback": "exporter='auto' tries both exporters, and is the default",
+}
 
 
 def check_keywords(given: Mapping[str, Any], known: Iterable[str]) -> None:
@@ -246,7 +255,7 @@ def check_keywords(given: Mapping[str, Any], known: Iterable[str]) -> None:
         if name not in IGNORED_AT_DEFAULTS:
             raise unknown_name("keyword", name, (*known, *IGNORED_AT_DEFAULTS))
         if value not in IGNORED_AT_DEFAULTS[name]:
-            raise CompatError(f"{name}={value!r} is not supported; leave it out. ExportResult holds what was done.")
+            raise ArgumentError(f"{name}={value!r} is not supported; leave it out: {_INSTEAD[name]}.")
 
 
 LAST_OPSET = 23
@@ -260,7 +269,7 @@ def exporters_to_try(exporter: str | None, dynamo: bool | None, table: Any) -> t
         CompatError: There is no such back end, or the two ways to name one contradict each other.
     """
     if exporter is not None and dynamo is not None and exporter != ("dynamo" if dynamo else "torchscript"):
-        raise CompatError(f"exporter={exporter!r} and dynamo={dynamo} contradict each other; pass one of them.")
+        raise ArgumentError(f"exporter={exporter!r} and dynamo={dynamo} contradict each other; pass one of them.")
     if exporter is None and dynamo is not None:
         exporter = "dynamo" if dynamo else "torchscript"
     if exporter in (None, "auto"):
@@ -279,14 +288,14 @@ def allowed_domains(allowed: bool | Collection[str], custom_opsets: Mapping[str,
         CompatError: One of the two is of another kind.
     """
     if custom_opsets is not None and not isinstance(custom_opsets, Mapping):
-        raise CompatError(
+        raise ArgumentError(
             f"custom_opsets is a {type(custom_opsets).__name__}; wanted a dict of domain to version, such as "
             f"{{'com.example': 1}}."
         )
     if isinstance(allowed, str):
         check_list("allow_custom_domains", allowed)
     if not isinstance(allowed, (bool, Collection)):
-        raise CompatError(
+        raise ArgumentError(
             f"allow_custom_domains={allowed!r} is a {type(allowed).__name__}; wanted True, False or a list of domains."
         )
     if isinstance(allowed, bool):
@@ -301,7 +310,7 @@ def mode_of(training: torch.onnx.TrainingMode) -> bool | None:
         CompatError: It is no TrainingMode.
     """
     if not isinstance(training, torch.onnx.TrainingMode):
-        raise CompatError(
+        raise ArgumentError(
             f"training={training!r} is a {type(training).__name__}; wanted a torch.onnx.TrainingMode, such as "
             f"TrainingMode.EVAL."
         )

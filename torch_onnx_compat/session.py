@@ -17,6 +17,9 @@ EXACT_PRODUCTS = ("session.x64quantprecision", "1")
 By default onnxruntime's kernels for these add two products of uint8 and int8 in 16 bits, and cut off what is more.
 """
 
+_OF_SHARED_WEIGHTS = "replace the existing tensor"
+"""Of onnxruntime 1.32's error with that option, where two layers share their weights."""
+
 
 def open_session(path: str | os.PathLike[str] | bytes, **options: Any) -> onnxruntime.InferenceSession:
     """An onnxruntime session on the CPU that logs errors only, and adds up eight-bit products exactly.
@@ -34,7 +37,9 @@ def open_session(path: str | os.PathLike[str] | bytes, **options: Any) -> onnxru
     settings.add_session_config_entry(*EXACT_PRODUCTS)
     try:
         return onnxruntime.InferenceSession(source, settings, **options)
-    except Exception:  # onnxruntime 1.32 stops at weights that two layers share; another fault is raised once more
+    except Exception as error:
+        if _OF_SHARED_WEIGHTS not in str(error):
+            raise
         settings.add_session_config_entry(EXACT_PRODUCTS[0], "0")
         return onnxruntime.InferenceSession(source, settings, **options)
 

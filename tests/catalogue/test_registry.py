@@ -89,6 +89,10 @@ def test_entries_for_one_call_win():
         (lambda: rewrite("relu"), "wanted an nn.Module class"),
         (lambda: rewrite(int), "wanted an nn.Module class"),
         (lambda: rewrite((nn.ReLU, torch.roll)), "must be of one kind"),
+        (
+            lambda: symbolic("aten::relu", needed_on="dynamo"),
+            "needed_on='dynamo' is a str; wanted a list",
+        ),
         (lambda: symbolic("aten::relu", needed_on=("dynmo",)), "unknown exporter 'dynmo'; did you mean 'dynamo'"),
         (
             lambda: symbolic("aten::erf", exactness=Exactness.APPROXIMATE, registry=None)(body),

@@ -106,6 +106,12 @@ PROBLEMS = {
     "float": (Call(lambda x: x * float(x.sum())), {}, "warning", "float()"),
     "tolist": (Call(lambda x: x * x[0, 0, 0].tolist()[0]), {}, "error", "tolist()"),
     "numpy": (Call(lambda x: x + torch.from_numpy(x.numpy())), {}, "error", "numpy()"),
+    "numpy, remedy": (
+        Call(lambda x: x * torch.from_numpy(x.numpy())),
+        {},
+        "error",
+        "compute with torch what is made of them",
+    ),
     "airy": (Call(torch.special.airy_ai), {}, "error", "airy_ai"),
     "bessel": (Call(torch.special.bessel_j0), {}, "error", "bessel_j0"),
     "modified bessel": (Call(torch.special.modified_bessel_k1), {}, "error", "modified_bessel_k1"),

@@ -12,10 +12,13 @@ import pytest
 import torch
 from torch import nn
 
-from torch_onnx_compat import Verify, cli
+from torch_onnx_compat import Detections, Normalize, Verify, cli
 from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.check.compare import Comparison
+from torch_onnx_compat.cli import arguments
 from torch_onnx_compat.errors import CompatError, UnsupportedError, VerificationError
+from torch_onnx_compat.surgery.around_model.detections import ALTERNATIVES
+from torch_onnx_compat.surgery.on_graph import operation
 
 MODEL = """
 import torch
@@ -37,8 +40,23 @@ def bare():
     return Net()
 """
 
+DECIDES = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def forward(self, x):
+        y = x[:, torch.tensor([1, 0])]
+        return x * 2 if x.sum() > 0 else x, y
+
+def make():
+    return Net().eval(), torch.rand(2, 3)
+"""
+
 
 class Result:
+    obstacle = ""
+
     def __str__(self) -> str:
         return "all is well"
 
@@ -134,6 +152,60 @@ def test_dynamic_batch_is_passed_as_it_is(run: Any, spec: str, calls: list[Simpl
 def test_plan(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:
     assert run("plan", spec, "--exporter", "dynamo", "--dynamic", "batch")[:2] == (0, "all is well\n")
     assert (calls[0].exporter, calls[0].dynamic, calls[0].f) == ("dynamo", "batch", None)
+    assert run("plan", spec, "--show-source")[0] == 0
+    assert calls[1].show_source
+
+
+def test_options_without_effect_are_refused(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:
+    for words, message in [
+        (("--open",), "--open is for a report; give --report FILE, too."),
+        (
+            ("--size", "4", "--shape", "image=1x3x6x6", "--shape", "scale=1"),
+            "--size 4x4: no input of {} is a picture of this size: (1, 3, 6, 6), (1,). The --shape given is of another "
+            "size. Leave --size out.",
+        ),
+        (
+            ("--verify-on-target", "--target", "tensorrt-10"),
+            "--verify-on-target: tensorrt-10 cannot be run here:",
+        ),
+    ]:
+        code, _, err = run("export", spec, "-o", "m.onnx", *words)
+        assert code == 2, words
+        assert message.format(spec) in err
+    assert not calls
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *((option, "nope") for option in ("--outputs", "--submodule", "--split", "--state", "--keep-as-function")),
+        ("--postprocess", "nms"),
+        ("--precision", "int8", "--target", "ncnn"),
+    ],
+)
+def test_a_wrong_name_is_the_command_lines_fault(run: Any, spec: str, words: tuple[str, ...]) -> None:
+    assert run("export", spec, "-o", "m.onnx", *words)[0] == 2
+
+
+def test_a_plan_is_what_an_export_does(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(DECIDES)
+    spec = f"{tmp_path}/net.py:make"
+    code, out, _ = run("plan", spec, "--json", "--show-source")
+    planned = json.loads(out)
+    code, out, _ = run("export", spec, "-o", str(tmp_path / "m.onnx"), "--json")
+    assert code == 0
+    names = [(note["entry"], note["places"]) for note in planned["applied"]]
+    assert names == [(note["entry"], note["places"]) for note in json.loads(out)["applied"]]
+    assert "control_flow" in dict(names)
+    assert "+    return (_rt.choose(" in planned["source"]
+
+
+def test_a_plan_says_why_an_export_fails(run: Any, tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(DECIDES.replace("x * 2 if x.sum() > 0 else x", "torch.from_numpy(x.numpy() * 2)"))
+    code, out, _ = run("plan", f"{tmp_path}/net.py:make")
+    assert code == 1
+    assert "an export fails: TorchScript would freeze" in out
+    assert "Compute with torch what is made of them; if they are always the same" in out
 
 
 def test_shapes(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:
@@ -287,6 +359,18 @@ def test_export_cuts_where_it_is_told(run: Any, spec: str, calls: list[SimpleNam
     (call,) = calls
     assert (call.outputs, call.submodule, call.split) == (["layer", ""], "a.b", ["a", "b"])
     assert (call.preprocess, call.postprocess) == ("fold", "strip")
+
+
+def test_what_stands_around_the_model_as_texts(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:
+    before, behind = "mean=0.5 std=0.25 scale=1/255 layout=NHWC", "form=nms boxes=0 scores=1"
+    assert run("export", spec, "-o", "m.onnx", "--preprocess", before, "--postprocess", behind)[0] == 0
+    assert calls[0].preprocess == Normalize(mean=0.5, std=0.25, scale=1 / 255, layout="NHWC")
+    assert calls[0].postprocess == Detections("nms", boxes=0, scores=1)
+
+
+def test_the_words_of_the_options_are_those_of_export_compat() -> None:
+    assert arguments.PREPROCESS == operation.PREPROCESS
+    assert set(arguments.POSTPROCESS) == {*operation.POSTPROCESS, *ALTERNATIVES}
 
 
 def test_export_cuts_nothing_by_itself(run: Any, spec: str, calls: list[SimpleNamespace]) -> None:

@@ -246,9 +246,9 @@ def test_what_is_no_file_of_onnx_is_told_in_one_line(folder, content, message):
         (("export", "net.py:make", "-o", "m.onnx", "--dynamic", "imge:0=b"), "unknown input 'imge'"),
         (("export", "net.py:make", "-o", "m.onnx", "--dynamic", "input:0=b:5..2"), "no size is within 5..2"),
         (("run", "net.onnx", "--sizes", "btch=3"), "the file has no dynamic axis 'btch'"),
-        (("bench", "net.onnx", "--rounds", "0"), "bench: rounds=0"),
-        (("convert", "net.onnx", "-o", "new.onnx", "--opset", "9"), "opset_version=9: out of range"),
-        (("convert", "net.onnx", "-o", "new.onnx", "--opset", "99"), "opset_version=99: out of range"),
+        (("bench", "net.onnx", "--rounds", "0"), "bench: --rounds 0"),
+        (("convert", "net.onnx", "-o", "new.onnx", "--opset", "9"), "--opset 9: out of range"),
+        (("convert", "net.onnx", "-o", "new.onnx", "--opset", "99"), "--opset 99: out of range"),
         (("convert", "net.onnx", "-o", "net.onnx"), "'net.onnx' is the original itself"),
         (("convert", "short.onnx", "-o", "new.onnx"), "short.onnx: no ONNX file, or one that was cut off"),
         (("report", "short.onnx", "-o", "new.md"), "'short.onnx' cannot be read as an ONNX file"),
@@ -266,3 +266,70 @@ def test_the_models_own_source_is_not_replaced(folder):
     assert done.exit_code != 0
     assert "there is a .py file, which would be lost; give another name, such as net.onnx" in done.stderr
     assert (folder / "net.py").read_text() == NET
+
+
+STATEFUL = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.layer = nn.Linear(4, 4)
+        self.register_buffer("h", torch.zeros(1, 4))
+
+    def forward(self, x):
+        self.h = torch.tanh(self.layer(x) + self.h)
+        return self.h * 2
+
+def make():
+    return Net().eval(), torch.rand(1, 4)
+"""
+
+
+def test_a_file_with_state_and_other_outputs_is_compared_with_its_model(folder):
+    (folder / "state.py").write_text(STATEFUL)
+    as_exported = ("--state", "h", "--outputs", "layer,")
+    assert run("export", "state.py:make", "-o", "state.onnx", *as_exported).exit_code == 0
+    done = run("localise", "state.py:make", "state.onnx")
+    assert done.exit_code == 2
+    assert "name it here, too: --state h." in done.stderr
+    assert run("localise", "state.py:make", "state.onnx", *as_exported).exit_code == 0
+    done = run("compare", "state.onnx", "state.py:make", "--state", "h")
+    assert done.exit_code == 2
+    assert "the file has 3 outputs, and the model 2." in done.stderr
+    done = run("compare", "state.onnx", "state.py:make", *as_exported, "--json")
+    assert done.exit_code == 0
+    assert [row["output"] for row in json.loads(done.stdout)["table"]] == ["layer", "output", "h_next"]
+    assert run("report", "state.onnx", "-o", "state.md", "--model", "state.py:make", *as_exported).exit_code == 0
+
+
+def test_the_example_of_an_export_gives_the_sizes_of_run_and_bench(folder):
+    axes = "input:0=batch,2=height,3=width"
+    assert run("export", "net.py:make", "-o", "free.onnx", "--dynamic", axes).exit_code == 0
+    assert json.loads(run("run", "free.onnx", "--json").stdout)[0]["shape"] == "2x3x8x8"
+    assert json.loads(run("run", "free.onnx", "--json", "--sizes", "height=9").stdout)[0]["shape"] == "2x3x9x8"
+    few = ("--rounds", "1", "--runs", "1")
+    done = run("bench", "free.onnx", *few)
+    assert "batch=2, height=8, width=8" in done.stdout
+    assert "nobody said" not in done.stderr
+    foreign = onnx.load("free.onnx")
+    del foreign.metadata_props[:]
+    onnx.save(foreign, "foreign.onnx")
+    done = run("bench", "foreign.onnx", *few, "--sizes", "batch=2")
+    assert "note: foreign.onnx: nobody said the size of height, width; give --sizes height=..." in done.stderr
+
+
+def test_a_file_of_fixed_sizes_is_compared_at_these(folder):
+    axes = "input:0=batch,2=height,3=width"
+    assert run("export", "net.py:make", "-o", "free.onnx", "--dynamic", axes).exit_code == 0
+    done = run("compare", "free.onnx", "net.onnx")
+    assert done.exit_code == 0, done.stdout
+    assert "note: net.onnx takes batch=2, height=8, width=8 only, so nothing else was tried." in done.stdout
+
+
+def test_names_that_match_no_model(folder):
+    done = run("zoo", "torchvision", "--filter", "zzz*")
+    assert done.exit_code == 2
+    assert "no model of torchvision matches 'zzz*'" in done.stderr

@@ -199,6 +199,8 @@ def _has_ended(state):
 def test_unknown_engine():
     with pytest.raises(CompatError, match=r"unknown engine 'openvin'; did you mean 'openvino'\?"):
         find_engine("openvin")
+    with pytest.raises(CompatError, match=r"^qnn cannot be run here: there is no adapter for it\. There are: onnxr"):
+        find_engine("qnn")
 
 
 @pytest.mark.parametrize(

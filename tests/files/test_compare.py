@@ -47,7 +47,7 @@ def test_files_that_take_other_inputs(tmp_path):
     deep(tmp_path / "a.onnx")
     text = """<ir_version: 8, opset_import: ["": 17]>
     g (float[n, 3, 8, 8] one, float[1] two) => (float[n, 3, 8, 8] y) { y = Add(one, two) }"""
-    with pytest.raises(CompatError, match=r"the inputs are image in one file and one, two in the other"):
+    with pytest.raises(CompatError, match=r"the inputs are image on one side and one, two on the other"):
         compare(tmp_path / "a.onnx", write(tmp_path / "b.onnx", text))
     with pytest.raises(CompatError, match="give another file, or an engine"):
         compare(tmp_path / "a.onnx")

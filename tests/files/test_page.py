@@ -116,7 +116,7 @@ def test_a_difference_exits_with_3(folder):
         (["run", "model.onnx", "--sizes", "batch"], 2, "--sizes 'batch': wanted the name of a dynamic axis"),
         (["run", "model.onnx", "--target", "opnvino"], 2, "did you mean 'openvino'?"),
         (["bench", "model.onnx", "--target", "onnxruntime,opnvino"], 2, "did you mean 'openvino'?"),
-        (["bench", "model.onnx", "--rounds", "0"], 2, "rounds=0"),
+        (["bench", "model.onnx", "--rounds", "0"], 2, "--rounds 0"),
     ],
 )
 def test_what_is_wrong_is_one_message_and_an_exit_code(folder, words, code, message):

@@ -11,7 +11,7 @@ from int8_models import Net, images
 from torch import nn
 
 from torch_onnx_compat import CompatError, Int8, export_compat
-from torch_onnx_compat.errors import UnsupportedError
+from torch_onnx_compat.errors import ArgumentError
 
 
 class Poisoned(nn.Module):
@@ -121,6 +121,7 @@ def test_a_limit_that_nothing_holds_leaves_float32(net):
     result = export_compat(net, images()[0], precision=Int8(images(), limit=1e-5))
     assert "QuantizeLinear" not in kinds(result)
     assert "nothing is in int8" in result.precision.notes[0]
+    assert str(result.precision).startswith("int8: no layer; the file is in float32\n")
     assert result.precision.final.worst <= 1e-5
 
 
@@ -285,7 +286,7 @@ def test_the_placement_is_the_targets(net, target):
 
 
 def test_a_target_without_a_placement_is_refused(net):
-    with pytest.raises(UnsupportedError, match=r"'ncnn' has no table \[quantization\]"):
+    with pytest.raises(ArgumentError, match=r"'ncnn' has no table \[quantization\]"):
         export_compat(net, images()[0], target="ncnn", precision=Int8(images()))
 
 

@@ -289,3 +289,9 @@ def test_normalize_names_its_input():
 def test_wrong_preprocessing(make, message):
     with pytest.raises(CompatError, match=message):
         export_compat(pictures.network().eval(), torch.rand(1, 3, 32, 32), preprocess=make())
+
+
+def test_nothing_folded_is_not_told_as_done():
+    result = export_compat(nn.Conv2d(3, 6, 3).eval(), torch.rand(1, 3, 9, 9), preprocess="fold", exporter="torchscript")
+    assert "nothing is folded into" in str(result)
+    assert "fold_preprocessing" not in str(result)

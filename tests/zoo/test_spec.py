@@ -2,6 +2,7 @@
 
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -124,6 +125,8 @@ def test_an_exported_program(tmp_path: Path) -> None:
         ("absent.onnx", "absent.onnx: is an ONNX file already; `torch-onnx-compat convert absent.onnx` takes"),
         ("{file}", "{file}: name what makes the model, as {file}:NAME; it has "),
         ("{file}:pear", "unknown name in {file} 'pear'; did you mean 'pair'?"),
+        ("{file}:zzz", "unknown name in {file} 'zzz'; known: Net, alone, broken, "),
+        ("{folder}/state.pth", "state.pth: a model is a file .pt2 or .pt. If this one holds a state_dict,"),
         ("{file}:number", "{file}:number: is of type int; wanted a callable without arguments, or a model."),
         ("{file}:broken", "{file}:broken: calling it failed with ValueError: no weights"),
         (
@@ -137,8 +140,9 @@ def test_an_exported_program(tmp_path: Path) -> None:
     ],
 )
 def test_messages(factories: Path, text: str, message: str) -> None:
+    (factories.parent / "state.pth").touch()
     with pytest.raises(CompatError, match=re.escape(message.replace("{file}", str(factories)))):
-        load(text.replace("{file}", str(factories)))
+        load(text.replace("{file}", str(factories)).replace("{folder}", str(factories.parent)))
 
 
 def test_a_file_that_does_not_import(tmp_path: Path) -> None:
@@ -147,10 +151,20 @@ def test_a_file_that_does_not_import(tmp_path: Path) -> None:
         load(f"{tmp_path}/wrong.py:make")
 
 
-def test_a_file_that_is_no_exported_program(tmp_path: Path) -> None:
+def test_a_file_that_is_no_exported_program(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "model.pt2").write_bytes(b"nothing")
     with pytest.raises(CompatError, match=r"model\.pt2: torch\.export\.load failed with"):
         load(f"{tmp_path}/model.pt2")
+    assert not caplog.records  # torch.export logs a traceback
+
+
+def test_a_scripted_file_lacks_an_example(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.jit.save(torch.jit.script(nn.ReLU()), tmp_path / "model.pt")
+    with pytest.raises(CompatError, match=r"missing a required argument: 'input'; give --shape NAME="):
+        load(f"{tmp_path}/model.pt").validate(f"{tmp_path}/model.pt")
+    assert not [w for w in recwarn if "deprecated" in str(w.message)]
 
 
 def test_built_in_zoos_need_no_installation() -> None:

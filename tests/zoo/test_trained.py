@@ -69,7 +69,7 @@ def test_torchvisions_weights_of_a_detector(served):
         (
             "torch.nn:ReLU",
             "DEFAULT",
-            "torch.nn:ReLU: no trained weights are known by the name 'DEFAULT';",
+            "torch.nn:ReLU: no trained weights are known;",
         ),
         ("torchvision:squeezenet1_1", "absent.pt", "absent.pt: cannot be read"),
         ("model.pt2", "DEFAULT", "model.pt2: the file holds its own weights; leave out 'DEFAULT'."),

@@ -15,7 +15,7 @@ from torch_onnx_compat.advice.forms import KINDS, Form, Kind, forms_for
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.engines import ENGINES, Engine
 from torch_onnx_compat.engines.turns import ROUNDS, RUNS, Contestant, take_turns
-from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.errors import CompatError, VerificationError, unknown_name
 from torch_onnx_compat.export import export_compat
 from torch_onnx_compat.files.bench import Bench, check_numbers, row_of
 from torch_onnx_compat.precision.verdict import Precision
@@ -134,6 +134,9 @@ class _Maker:
         options = {**self._usual, **form.options, "verify": replace(self._verify, on_target=is_run)}
         try:
             made = export_compat(self._model, self._args, path, kwargs=self._kwargs, **options)
+        except VerificationError as error:
+            why = " ".join(str(error).split())
+            return Trial(form, why=f"{self._right_elsewhere(path, options) if is_run else ''}{why}")
         except CompatError as error:
             return Trial(form, why=" ".join(str(error).split()))
         if made.precision is not None and not made.precision.narrow:
@@ -141,6 +144,14 @@ class _Maker:
         self._made[form.name] = made
         size = sum(file.stat().st_size for file in path.parent.iterdir())  # weights may lie beside the file
         return Trial(form, made.opset, made.nodes.total(), size, _off_by(made))
+
+    def _right_elsewhere(self, path: Path, options: Mapping[str, Any]) -> str:
+        """Says that the file is right, and the engine does not run it; nothing where no file is right."""
+        try:
+            export_compat(self._model, self._args, path, kwargs=self._kwargs, **{**options, "verify": self._verify})
+        except CompatError:
+            return ""
+        return "a right file is made, and the engine here does not run it: "
 
     def time(self, trials: Sequence[Trial], engine: Engine, threads: int, rounds: int, runs: int) -> list[Trial]:
         """The trials with timings of those whose files were made."""

@@ -136,19 +136,23 @@ class ExportedGraph:
     """Whether the model is traced to the same graph at other sizes; there if decisions were left alone."""
 
 
-def frozen_error(places: str, first: str, *, of_values: bool = True) -> FrozenDecision:
+def frozen_error(places: str, first: str, *, of_values: bool = True, is_copied: bool = False) -> FrozenDecision:
     """The error of Python decisions that a trace has taken once and for all.
 
     Args:
         places: What is decided on, and where.
         first: The place of the first one, as `allow_baked` takes it.
         of_values: Whether values of inputs have a say in one of them; else only sizes.
+        is_copied: Whether the first takes a tensor's values out of torch: the file would compute with the example's.
     """
-    return FrozenDecision(
-        f"TorchScript would freeze a Python decision at its value for the example: {places}. Rewrite it with "
-        f"tensor operations such as torch.where, or accept it with allow_baked=[{first!r}].",
-        of_values=of_values,
-    )
+    remedy = f"Rewrite it with tensor operations such as torch.where, or accept it with allow_baked=[{first!r}]."
+    if is_copied:
+        remedy = (
+            f"Compute with torch what is made of them; if they are always the same, make them a constant in __init__, "
+            f"or say so with allow_baked=[{first!r}]."
+        )
+    frozen = f"TorchScript would freeze a Python decision at its value for the example: {places}."
+    return FrozenDecision(f"{frozen} {remedy}", of_values=of_values)
 
 
 def reject_other_errors(errors: CaughtErrors, job: ExportJob, exporter: str) -> None:

@@ -73,6 +73,9 @@ _NUMBERS = ("split_size", "split_size_or_sections", "chunks")
 LEGACY_CONSTRUCTOR = "torch.Tensor()"
 """The conversion of a constructor that took numbers for sizes; traces at other sizes tell these from constants."""
 
+COPIES = frozenset({"numpy()", "tolist()", "torch.tensor()"})
+"""Conversions that take the values out of torch, where no rewrite of control flow follows them."""
+
 KEY = "a key"
 """The conversion of a number that is hashed, other than for a cache or in a container whose keys are known."""
 

@@ -29,7 +29,7 @@ from torch_onnx_compat.backends.backend import (
     refuse,
     reject_other_errors,
 )
-from torch_onnx_compat.backends.decisions import ITERATION, KEY, LEGACY_CONSTRUCTOR, Decision, DecisionLog
+from torch_onnx_compat.backends.decisions import COPIES, ITERATION, KEY, LEGACY_CONSTRUCTOR, Decision, DecisionLog
 from torch_onnx_compat.backends.internals.number_kinds import told_as_numbers
 from torch_onnx_compat.backends.quiet import without_graph_dump
 from torch_onnx_compat.backends.repairs import repair_trace
@@ -338,7 +338,8 @@ def _reject_frozen(job: ExportJob, decisions: list[Decision]) -> frozenset[str]:
     is_final = of_values or any(d.conversion == KEY for d in frozen)  # a trace at other sizes finds nothing, either
     if frozen and (is_final or not job.leaves_sizes):
         places = "; ".join(dict.fromkeys(str(d) for d in frozen))
-        raise frozen_error(places, frozen[0].place, of_values=of_values)
+        is_copied = frozen[0].from_data and frozen[0].conversion in COPIES
+        raise frozen_error(places, frozen[0].place, of_values=of_values, is_copied=is_copied)
     return frozenset(d.place for d in frozen)
 
 

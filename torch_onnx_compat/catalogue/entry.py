@@ -5,17 +5,22 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NoReturn
 
 from torch_onnx_compat.errors import CompatError, EntryFailed
+from torch_onnx_compat.places import short
 
 Exporter = Literal["torchscript", "dynamo"]
 EXPORTERS: tuple[Exporter, ...] = ("torchscript", "dynamo")
 
 MIN_OPSET = 11
 """Lowest opset that export_compat writes; below it Clip, Pad and Resize lack the inputs that torch's lowerings need."""
+
+ADMITS = "allow_approximate=True admits it"
+"""What the reason of an entry says that is left out for its error."""
 
 
 class Exactness(enum.Enum):
@@ -162,10 +167,16 @@ class Entry:
             if isinstance(error, TypeError) and not _takes(self.body, args, kwargs):
                 decline("it does not take so many arguments, or not by these names")
             raise EntryFailed(
-                f"{place() or 'the model'}: entry {self.name!r} ({self.owner}) failed with {type(error).__name__}: "
-                f"{error}; exclude it with exclude=[{self.name!r}].",
+                f"{place() or 'the model'}: entry {self.name!r} ({self._line_of(error)}) failed with "
+                f"{type(error).__name__}: {error}; mend it, or exclude it with exclude=[{self.name!r}].",
                 self.name,
             ) from error
+
+    def _line_of(self, error: BaseException) -> str:
+        """Where in the body's file an error was raised."""
+        file = inspect.unwrap(self.body).__code__.co_filename
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        return short(file, lines[-1]) if lines else self.owner
 
     def covers(self, opset: int, target: str) -> bool:
         """Whether the entry is meant for this opset and target at all."""

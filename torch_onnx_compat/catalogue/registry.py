@@ -24,7 +24,7 @@ from torch_onnx_compat.catalogue.entry import (
     Symbolic,
     qualified_name,
 )
-from torch_onnx_compat.errors import ClashError, CompatError, unknown_name
+from torch_onnx_compat.errors import ArgumentError, ClashError, CompatError, unknown_name
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -303,7 +303,10 @@ def _registering(
 
 
 def _need(declaration: Declaration) -> Need:
-    exporters = frozenset(declaration.get("needed_on", ()))
+    named = declaration.get("needed_on", ())
+    if isinstance(named, str):
+        raise ArgumentError(f"needed_on={named!r} is a str; wanted a list of exporters: needed_on=({named!r},).")
+    exporters = frozenset(named)
     for name in exporters - set(EXPORTERS):
         raise unknown_name("exporter", name, EXPORTERS)
     operators = tuple(Operator(a) if isinstance(a, str) else a for a in declaration.get("avoids", ()))

@@ -70,8 +70,8 @@ class Comparison:
 
     @property
     def compares_values(self) -> bool:
-        """Whether values were compared, and not types and shapes alone."""
-        return self.tolerance != TYPE_AND_SHAPE
+        """Whether values were compared: there were some, and not types and shapes alone."""
+        return self.tolerance != TYPE_AND_SHAPE and self.detail != UNCOMPARED
 
     def to_dict(self) -> dict[str, Any]:
         """The row as plain data."""
@@ -125,8 +125,8 @@ def compare(
 
 
 def uncompared(rows: Sequence[Comparison]) -> tuple[str, ...]:
-    """The outputs that had nothing to compare in any row: a detector found nothing, or a mask left nothing."""
-    compared = {row.output for row in rows if row.detail != UNCOMPARED}
+    """The outputs of which no row compares values: a detector found nothing, or they differ from run to run."""
+    compared = {row.output for row in rows if row.compares_values}
     return tuple(name for name in dict.fromkeys(row.output for row in rows) if name not in compared)
 
 
@@ -343,8 +343,3 @@ def as_array(tensor: Tensor) -> Array:
         tensor = tensor.float()
     array: Array = tensor.resolve_conj().resolve_neg().contiguous().numpy()
     return array
-
-
-def uncompared(table: Sequence[Comparison]) -> list[str]:
-    """The outputs of which types and shapes alone were compared."""
-    return list(dict.fromkeys(row.output for row in table if not row.compares_values))

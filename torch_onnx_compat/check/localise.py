@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
@@ -37,12 +37,13 @@ from torch_onnx_compat.check.matching import (
     right_items,
     squeeze_shape,
 )
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError, CompatError
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.judge import CaseError
 from torch_onnx_compat.precision.lost import LostNode, find_lost, half_of, is_wide
-from torch_onnx_compat.prepare import Prepared, prepare
+from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.surgery.around_model.boundary import prepare_as_exported
 
 BUDGET = 512 * 2**20
 """Bytes of tensors that one run of the file may hold; beyond it, a few tensors are read and the search narrows down."""
@@ -62,6 +63,8 @@ def localise(
     inputs: Any = (),
     *,
     kwargs: Mapping[str, Any] | None = None,
+    state: Sequence[str] = (),
+    outputs: Sequence[str] | None = None,
 ) -> Localisation:
     """Finds the first layer at which an ONNX file computes something else than a model.
 
@@ -70,11 +73,13 @@ def localise(
         file: Path, serialised model or onnx.ModelProto; any exporter's.
         inputs: Positional arguments of forward, e.g. ``(image,)``.
         kwargs: Keyword arguments of forward.
+        state: Attributes that are inputs and outputs of the file, as for export_compat.
+        outputs: Places whose values are the file's outputs, as for export_compat.
 
     Raises:
         CompatError: The file takes other inputs than the model, or the model fails on them.
     """
-    prepared = prepare(model, inputs, kwargs=kwargs)
+    prepared = prepare_as_exported(model, inputs, kwargs, state=state, outputs=outputs)
     return localise_prepared(prepared, file, prepared.inputs)
 
 
@@ -93,7 +98,10 @@ def localise_prepared(
     names = tuple(value.name for value in log.model.graph.input if value.name not in weights)
     if set(names) != set(inputs.names):
         if len(names) != len(inputs.names):
-            raise CompatError(f"the file takes the inputs {list(names)}, but the model {list(inputs.names)}.")
+            raise ArgumentError(
+                f"the file takes the inputs {list(names)}, but the model {list(inputs.names)}. Of a file with state as "
+                f"inputs, name it here, too: state={list(set(names) - set(inputs.names))}."
+            )
         log.inputs = replace(inputs, names=names)
     if is_wide(prepared):
         model = log.graph()

@@ -60,8 +60,8 @@ def check_axes(verify: Verify | None, known: Collection[str]) -> None:
     """
     for axis, sizes in (verify.sizes if verify is not None else {}).items():
         if sizes and axis not in known:
-            found = f"{unknown_name('dynamic axis', str(axis), known)}".rstrip(".")
-            raise ArgumentError(f"Verify(sizes=...): {found}. Dynamic axes here: {', '.join(known) or 'none'}.")
+            found = unknown_name("dynamic axis", str(axis), known)
+            raise ArgumentError(f"Verify(sizes=...): {found} Dynamic axes here: {', '.join(known) or 'none'}.")
 
 
 def _check_sizes(wanted: Any) -> None:

@@ -16,13 +16,30 @@ import typer
 import typer.core
 
 from torch_onnx_compat.cli import advise, catalogue, convert, diagnosis, export, files, sweep, targets
-from torch_onnx_compat.cli.console import EXIT_CODES, FAILED
+from torch_onnx_compat.cli.console import EXIT_CODES, FAILED, USAGE, error_document, is_usage_error, print_json
+from torch_onnx_compat.cli.spelling import learn_options
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.version import __version__
+
+_WANTS_JSON = "torch_onnx_compat.wants_json"
 
 
 class _Commands(typer.core.TyperGroup):
     """Commands that are told apart from misspelt ones in this package's words."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """The command line in its parts; whether it asks for JSON is remembered, for `invoke`."""
+        ctx.meta[_WANTS_JSON] = "--json" in args
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs a command; where JSON is wanted, an error of the command line is told as JSON, too."""
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            if is_usage_error(error) and ctx.meta[_WANTS_JSON]:
+                print_json(error_document(error.format_message(), "UsageError", USAGE))  # type: ignore[attr-defined]
+            raise
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         if args and args[0] not in self.commands:
@@ -37,7 +54,7 @@ class _Commands(typer.core.TyperGroup):
         """A command, whose flags show no value in the help."""
         command = super().get_command(ctx, cmd_name)
         if command is not None:
-            _without_values(command.get_params(ctx))
+            learn_options(_without_values(command.get_params(ctx)))
         return command
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -323,6 +323,34 @@ def fields(option: str, text: str | None, kind: type[Any]) -> Any:
             return kind(**values)
     except (TypeError, ValueError) as error:
         raise UsageError(f"{option} {text!r}: {error}.") from error
+
+
+PREPROCESS = ("keep", "extract", "fold")
+POSTPROCESS = ("keep", "strip", "nms", "nms-dense", "efficient-nms")
+
+
+def preprocess(text: str, known: Sequence[str] = PREPROCESS) -> Any:
+    """``fold`` as it is, ``mean=0.5,0.4,0.4 scale=1/255`` as a Normalize."""
+    if "=" not in text:
+        return _known("preprocess", text, known)
+    from torch_onnx_compat.surgery.around_model.normalize import Normalize
+
+    return fields("--preprocess", text, Normalize)
+
+
+def postprocess(text: str, known: Sequence[str] = POSTPROCESS) -> Any:
+    """``strip`` as it is, ``form=nms boxes=0 scores=1`` as Detections."""
+    if "=" not in text:
+        return _known("postprocess", text, known)
+    from torch_onnx_compat.surgery.around_model.detections import Detections
+
+    return fields("--postprocess", text, Detections)
+
+
+def _known(option: str, text: str, known: Sequence[str]) -> str:
+    if text not in known:
+        raise UsageError(f"--{option}: {unknown_name(option, text, known)}")
+    return text
 
 
 def _plain(text: str) -> Any:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from torch_onnx_compat.catalogue.entry import Entry, Rewrite, Symbolic
-from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, reporting, usage
+from torch_onnx_compat.cli.console import EXIT_CODES, UsageError, print_json, print_table, reporting, usage
 from torch_onnx_compat.cli.options import Debug, Json
 from torch_onnx_compat.zoo import spec as specs
 
@@ -54,7 +54,10 @@ def zoo_command(
     """Lists the zoos, or the models of one."""
     with reporting(json, debug), usage():
         names = specs.find(name).names() if name else sorted(specs.zoos())
-    chosen = [n for n in names if fnmatchcase(n, filter)]
+        chosen = [n for n in names if fnmatchcase(n, filter)]
+        if not chosen and filter != "*":
+            what = f"model of {name}" if name else "zoo"
+            raise UsageError(f"no {what} matches {filter!r}; without --filter, all are listed.")
     print_json(chosen) if json else typer.echo("\n".join(chosen))
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from torch_onnx_compat.cli.spelling import as_options
 from torch_onnx_compat.errors import ArgumentError, CompatError, VerificationError
 
 if TYPE_CHECKING:
@@ -135,13 +136,23 @@ def reporting(json: bool, debug: bool, *outputs: Path | None) -> Iterator[Steps]
 def _fail(error: Exception, json: bool) -> None:
     code = USAGE if isinstance(error, ArgumentError) else WRONG if isinstance(error, VerificationError) else FAILED
     known = isinstance(error, CompatError)
-    message = str(error) if known else f"{type(error).__name__}: {error}; --debug shows the traceback."
+    message = as_options(str(error)) if known else f"{type(error).__name__}: {error}; --debug shows the traceback."
     typer.secho("error: ", fg=typer.colors.RED, err=True, nl=False)
     typer.echo(message, err=True)
     if json:
         table = [row.to_dict() for row in error.table] if isinstance(error, VerificationError) else []
-        print_json({"error": message, "kind": type(error).__name__, "exit_code": code, "table": table})
+        print_json(error_document(message, type(error).__name__, code, table))
     raise typer.Exit(code)
+
+
+def error_document(message: str, kind: str, code: int, table: Sequence[Any] = ()) -> dict[str, Any]:
+    """What --json prints of an error."""
+    return {"error": message, "kind": kind, "exit_code": code, "table": list(table)}
+
+
+def is_usage_error(error: BaseException) -> bool:
+    """Whether the parser refuses the command line; its class is click's, or that of typer's copy of click."""
+    return hasattr(error, "format_message")
 
 
 @contextmanager
@@ -155,8 +166,26 @@ def usage() -> Iterator[None]:
         raise UsageError(str(error)) from error
 
 
+_collected: list[Any] | None = None
+"""What `print_json` was given in place of printing it; None where it prints."""
+
+
+@contextmanager
+def collected_json() -> Iterator[list[Any]]:
+    """Gives what `print_json` is called with inside, which is not printed."""
+    global _collected
+    before, _collected = _collected, []
+    try:
+        yield _collected
+    finally:
+        _collected = before
+
+
 def print_json(value: Any) -> None:
     """Prints plain data as JSON."""
+    if _collected is not None:
+        _collected.append(value)
+        return
     typer.echo(jsonlib.dumps(_finite(value), indent=2))
 
 
@@ -170,7 +199,12 @@ def _finite(value: Any) -> Any:
 
 
 def print_text(text: str) -> None:
-    """Prints text; on a terminal, lines that are too long for it go on at a word, further to the right."""
+    """Prints text; on a terminal, lines that are too long for it go on at a word, further to the right.
+
+    Notes speak of options where they name keywords.
+    """
+    lines = text.split("\n")
+    text = "\n".join(as_options(line) if line.lstrip().startswith("note:") else line for line in lines)
     if sys.stdout.isatty():
         from rich.console import Console
 

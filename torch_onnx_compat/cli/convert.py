@@ -155,8 +155,8 @@ def convert_command(
             "attributes": arguments.attributes(set_attribute),
             "constants": arguments.constants(constant),
             "keep_initializers_as_inputs": _which_initializers(initializers_as_inputs),
-            "preprocess": _preprocess(preprocess),
-            "postprocess": _postprocess(postprocess),
+            "preprocess": arguments.preprocess(preprocess),
+            "postprocess": arguments.postprocess(postprocess, ("keep", "strip")),
         }
         fixed = {name: values[0] for name, values in sizes_by_axis("--static", static, 1).items()}
         tried = sizes_by_axis("--sizes", sizes)
@@ -195,19 +195,3 @@ def _free_axes(texts: list[str] | None) -> Any:
 
 def _which_initializers(text: str | None) -> Any:
     return {None: None, "all": True, "none": False}[text] if text in (None, "all", "none") else arguments.places(text)
-
-
-def _preprocess(text: str) -> Any:
-    if "=" not in text:
-        return text
-    from torch_onnx_compat.surgery.around_model.normalize import Normalize
-
-    return arguments.fields("--preprocess", text, Normalize)
-
-
-def _postprocess(text: str) -> Any:
-    if "=" not in text:
-        return text
-    from torch_onnx_compat.surgery.around_model.detections import Detections
-
-    return arguments.fields("--postprocess", text, Detections)

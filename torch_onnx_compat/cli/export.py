@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
 from torch_onnx_compat.catalogue.entry import EXPORTERS
 from torch_onnx_compat.cli import arguments, config
-from torch_onnx_compat.cli.console import EXIT_CODES, UsageError, print_json, print_text, reporting, usage
+from torch_onnx_compat.cli.console import EXIT_CODES, FAILED, UsageError, print_json, print_text, reporting, usage
 from torch_onnx_compat.cli.options import (
     CUTS,
     ENGINE,
@@ -30,6 +30,7 @@ from torch_onnx_compat.cli.options import (
     Limit,
     Metric,
     Model,
+    ModuleOutputs,
     NarrowIo,
     Opset,
     Output,
@@ -38,8 +39,10 @@ from torch_onnx_compat.cli.options import (
     Shape,
     Size,
     Spec,
+    State,
     Target,
     Weights,
+    check_engine,
     check_installed,
     check_report,
     export_options,
@@ -47,6 +50,7 @@ from torch_onnx_compat.cli.options import (
 )
 from torch_onnx_compat.errors import CompatError, unknown_name
 from torch_onnx_compat.publish.destination import check_model_destination
+from torch_onnx_compat.targets import load_target
 
 PROOF = "How it is proven"
 
@@ -65,24 +69,12 @@ Baked = Annotated[
         rich_help_panel=ENTRIES,
     ),
 ]
-Outputs = Annotated[
-    str | None,
-    typer.Option(
-        metavar="MODULES", help="Give what these modules return, e.g. layer3,fc; see surgery.md.", rich_help_panel=CUTS
-    ),
-]
 Submodule = Annotated[
     str | None, typer.Option(metavar="MODULE", help="Export this part of the model only.", rich_help_panel=CUTS)
 ]
 Split = Annotated[
     str | None,
     typer.Option(metavar="MODULES", help="Cut the network after these modules, too.", rich_help_panel=CUTS),
-]
-State = Annotated[
-    str | None,
-    typer.Option(
-        metavar="ATTRIBUTES", help="What modules keep between calls, as inputs and outputs.", rich_help_panel=CUTS
-    ),
 ]
 KeepAsFunction = Annotated[
     str | None,
@@ -92,12 +84,17 @@ KeepAsFunction = Annotated[
 ]
 Preprocess = Annotated[
     str,
-    typer.Option(help="keep, extract (into a file of its own) or fold (into the first layer).", rich_help_panel=CUTS),
+    typer.Option(
+        help="keep, extract (into a file of its own), fold (into the first layer), or a Normalize to put before: "
+        "'mean=0.485,0.456,0.406 std=0.229,0.224,0.225 scale=1/255 layout=NHWC'.",
+        rich_help_panel=CUTS,
+    ),
 ]
 Postprocess = Annotated[
     str,
     typer.Option(
-        help="keep, strip (into a file of its own), nms, nms-dense or efficient-nms (after a known detector).",
+        help="keep, strip (into a file of its own), nms, nms-dense or efficient-nms (after a known detector), or "
+        "Detections to put behind: 'form=nms-dense boxes=0 scores=1 box_format=cxcywh'.",
         rich_help_panel=CUTS,
     ),
 ]
@@ -128,7 +125,7 @@ def export_command(
     allow_approximate: Approximate = False,
     allow_custom_domains: CustomDomains = False,
     allow_baked: Baked = None,
-    outputs: Outputs = None,
+    outputs: ModuleOutputs = None,
     submodule: Submodule = None,
     split: Split = None,
     state: State = None,
@@ -185,18 +182,16 @@ def export_command(
     SPEC may be the name of an export in torch_onnx_compat.toml, or in pyproject.toml; --all makes all of them.
     """
     with reporting(json, debug, output, report) as step:
-        if stock and report is None:
-            raise UsageError("--stock is for a report; give --report FILE, too.")
-        if no_verify and verify_on_target:
-            raise UsageError("--no-verify and --verify-on-target exclude each other; give one of them.")
+        _check_report_options(report, {"--stock": stock, "--open": open})
         if optimize not in OPTIMIZE:
             raise UsageError(str(unknown_name("--optimize", optimize, tuple(OPTIMIZE))))
         options = export_options(target, opset, exporter, ("auto", *EXPORTERS), include, exclude)
         model = Model(spec, size, shape, weights, pretrained, dynamic)
         narrower = arguments.precision(precision, limit, keep_float32, calibration, metric, narrow_io=narrow_io)
+        before, behind = arguments.preprocess(preprocess), arguments.postprocess(postprocess)
         with usage():
             check_model_destination(output)
-        check_report(report)
+        _check_proof(no_verify, verify_on_target, target)
         if netron:
             check_installed("--netron", "netron", "netron")
         sample = model.load(step)
@@ -221,8 +216,8 @@ def export_command(
                 split=arguments.places(split) or (),
                 state=arguments.places(state) or (),
                 keep_as_function=arguments.places(keep_as_function) or (),
-                preprocess=cast(Any, preprocess),
-                postprocess=cast(Any, postprocess),
+                preprocess=before,
+                postprocess=behind,
                 precision=narrower,
                 optimize=OPTIMIZE[optimize],
                 metadata={**sample.metadata, **model.metadata(sample)},
@@ -243,6 +238,20 @@ def export_command(
     print_json(result.to_dict()) if json else print_text(str(result))
 
 
+def _check_report_options(report: Path | None, options: dict[str, bool]) -> None:
+    for option, given in options.items():
+        if given and report is None:
+            raise UsageError(f"{option} is for a report; give --report FILE, too.")
+    check_report(report)
+
+
+def _check_proof(no_verify: bool, on_target: bool, target: str) -> None:
+    if no_verify and on_target:
+        raise UsageError("--no-verify and --verify-on-target exclude each other; give one of them.")
+    if on_target:
+        check_engine("--verify-on-target", load_target(target))
+
+
 def plan_command(
     spec: Spec,
     target: Target = "onnxruntime",
@@ -256,10 +265,14 @@ def plan_command(
     weights: Weights = None,
     pretrained: Pretrained = False,
     allow_approximate: Approximate = False,
+    show_source: Annotated[
+        bool,
+        typer.Option("--show-source", help="Show how the model's functions would be rewritten.", rich_help_panel=OTHER),
+    ] = False,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Tells which entries an export would apply or decline, and why; writes nothing."""
+    """Tells which entries an export applies or declines, and why; writes nothing and compares nothing."""
     with reporting(json, debug) as step:
         options = export_options(target, opset, exporter, EXPORTERS, include, exclude)
         model = Model(spec, size, shape, weights, pretrained, dynamic)
@@ -274,9 +287,11 @@ def plan_command(
             kwargs=sample.kwargs,
             dynamic=axes,
             allow_approximate=allow_approximate,
+            show_source=show_source,
             **options,
         )
     print_json(result.to_dict()) if json else print_text(str(result))
+    raise typer.Exit(FAILED if result.obstacle else 0)
 
 
 def _report(path: Path | None, show: bool, write: Callable[[Path], Any]) -> None:

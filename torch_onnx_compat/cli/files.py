@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from torch_onnx_compat.cli.arguments import inputs_from, sizes_by_axis
+from torch_onnx_compat.cli.arguments import inputs_from, places, sizes_by_axis
 from torch_onnx_compat.cli.console import (
     EXIT_CODES,
     FAILED,
@@ -34,12 +34,14 @@ from torch_onnx_compat.cli.options import (
     Inputs,
     Json,
     Model,
+    ModuleOutputs,
     Pretrained,
     Seed,
     Shape,
     Size,
     Sizes,
     Spec,
+    State,
     Target,
     Weights,
     check_file,
@@ -97,6 +99,8 @@ def compare_command(
     shape: Shape = None,
     weights: Weights = None,
     pretrained: Pretrained = False,
+    state: State = None,
+    outputs: ModuleOutputs = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -119,7 +123,16 @@ def compare_command(
         else:
             sample = Model(other, size, shape, weights, pretrained).load(step)
             step("compare")
-            found = compare_with_model(file, other, sample.model, sample.args, sample.kwargs, layers=layers)
+            found = compare_with_model(
+                file,
+                other,
+                sample.model,
+                sample.args,
+                sample.kwargs,
+                layers=layers,
+                state=places(state) or (),
+                outputs=places(outputs),
+            )
         if plot is not None and found.first is not None:
             from torch_onnx_compat.report.plot import draw
 
@@ -137,7 +150,12 @@ def run_command(
         Path | None,
         typer.Option("--input", metavar="FILE", help="Inputs by name, .npz, or a picture.", rich_help_panel=TRIED),
     ] = None,
-    sizes: Sizes = None,
+    sizes: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="AXIS=64", help="Size of a dynamic axis; else the example's. Repeatable.", rich_help_panel=TRIED
+        ),
+    ] = None,
     seed: Seed = 0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE.npz", help="Where the outputs go.")
@@ -211,6 +229,8 @@ def bench_command(
 
             plot.write_text(draw(found), encoding="utf-8")
     print_json([row.to_dict() for row in found]) if json else print_table(filled([_timed(row) for row in found]))
+    for name, axes in dict.fromkeys((row.file, row.unsaid) for row in found if row.unsaid):
+        typer.echo(f"note: {name}: nobody said the size of {', '.join(axes)}; give --sizes {axes[0]}=...", err=True)
     raise typer.Exit(FAILED if any(row.error for row in found) else 0)
 
 
@@ -221,6 +241,8 @@ def localise_command(
     shape: Shape = None,
     weights: Weights = None,
     pretrained: Pretrained = False,
+    state: State = None,
+    outputs: ModuleOutputs = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -230,7 +252,7 @@ def localise_command(
         with usage():
             check_file(file)
         sample = model.load(step)
-        found = _localise(sample, file, step)
+        found = _localise(sample, file, state, outputs, step)
     if json:
         print_json(found.to_dict())
     else:
@@ -256,6 +278,8 @@ def report_command(
     shape: Shape = None,
     weights: Weights = None,
     pretrained: Pretrained = False,
+    state: State = None,
+    outputs: ModuleOutputs = None,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -270,19 +294,26 @@ def report_command(
         from torch_onnx_compat.report import report_on_file
 
         if model is not None:
-            found = _localise(model.load(step), file, step)
+            found = _localise(model.load(step), file, state, outputs, step)
         step("report")
         report_on_file(output, file, profile, found)
     print_json({"report": str(output)}) if json else typer.echo(str(output))
 
 
-def _localise(sample: Sample, file: Path, step: Steps) -> Localisation:
+def _localise(sample: Sample, file: Path, state: str | None, outputs: str | None, step: Steps) -> Localisation:
     from torch_onnx_compat.check.file_log import NotRun
     from torch_onnx_compat.check.localise import localise
 
     step("localise")
     try:
-        return localise(sample.model, file, sample.args, kwargs=sample.kwargs)
+        return localise(
+            sample.model,
+            file,
+            sample.args,
+            kwargs=sample.kwargs,
+            state=places(state) or (),
+            outputs=places(outputs),
+        )
     except NotRun as error:
         reason = " ".join(str(error.__cause__).split())
         raise CompatError(

@@ -19,6 +19,7 @@ from torch_onnx_compat.targets.profile import ALIASES
 from torch_onnx_compat.zoo import spec as specs
 
 if TYPE_CHECKING:
+    from torch_onnx_compat import targets
     from torch_onnx_compat.zoo.sample import Sample
 
 MODEL, ENGINE, ENTRIES, OTHER = "The model", "The engine and the file", "What is patched", "Output"
@@ -39,8 +40,8 @@ Spec = Annotated[
     str,
     typer.Argument(
         help="timm:resnet18, torchvision:raft_small, smp:unet-resnet18, ultralytics:yolo11n, hf:org/name (or "
-        "hf:FOLDER, perhaps with #task), yolo11n.pt, model.pt2, file.py:factory or package.module:factory. A factory "
-        "takes nothing and returns model, (model, args) or (model, args, kwargs).",
+        "hf:FOLDER, perhaps with #task), yolo11n.pt, model.pt2, scripted.pt, file.py:factory or "
+        "package.module:factory. A factory takes nothing and returns model, (model, args) or (model, args, kwargs).",
         autocompletion=_models,
     ),
 ]
@@ -116,6 +117,21 @@ Pretrained = Annotated[
         "--pretrained",
         help="As --weights DEFAULT. Without weights a named model's are random.",
         rich_help_panel=MODEL,
+    ),
+]
+ModuleOutputs = Annotated[
+    str | None,
+    typer.Option(
+        "--outputs",
+        metavar="MODULES",
+        help="Give what these modules return, e.g. layer3,fc; see surgery.md.",
+        rich_help_panel=CUTS,
+    ),
+]
+State = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ATTRIBUTES", help="What modules keep between calls, as inputs and outputs.", rich_help_panel=CUTS
     ),
 ]
 Approximate = Annotated[
@@ -266,8 +282,22 @@ class Model:
         """The model with the example that the options ask for."""
         step(f"load {self.spec}")
         with usage():
-            sample = specs.load(self.spec, self.size, self.weights)
-            return sample.with_shapes(self.shapes).validate(self.spec)
+            sample = specs.load(self.spec, self.size, self.weights).with_shapes(self.shapes)
+            self._check_size(sample)
+            return sample.validate(self.spec)
+
+    def _check_size(self, sample: Sample) -> None:
+        """Refuses a size that no input has."""
+        from torch_onnx_compat.inputs import tree
+
+        shapes = [tuple(tensor.shape) for tensor in tree.tensors_in((sample.args, dict(sample.kwargs)))]
+        if self.size is not None and not any(len(s) > 2 and s[-2:] == self.size for s in shapes):
+            height, width = self.size
+            given = " The --shape given is of another size." if self.shapes else ""
+            raise UsageError(
+                f"--size {height}x{width}: no input of {self.spec} is a picture of this size: "
+                f"{', '.join(map(str, shapes)) or 'there is no example'}.{given} Leave --size out."
+            )
 
     def axes(self, sample: Sample) -> Any:
         """The axes that may vary, as export_compat takes them."""
@@ -302,6 +332,20 @@ def check_file(file: Path) -> None:
     """
     if not file.is_file():
         raise CompatError(f"{file}: no such file.")
+
+
+def check_engine(option: str, target: targets.Target) -> None:
+    """Says before any work that a target's engine does not run here.
+
+    Raises:
+        UsageError: There is no adapter for it, or it is not installed.
+    """
+    from torch_onnx_compat.engines import find_installed
+
+    try:
+        find_installed(target)
+    except CompatError as error:
+        raise UsageError(f"{option}: {error}") from error
 
 
 def check_report(path: Path | None) -> None:

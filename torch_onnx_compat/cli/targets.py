@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from torch_onnx_compat.cli.console import EXIT_CODES, print_json, print_table, print_text, reporting, usage
-from torch_onnx_compat.cli.options import Debug, Json, complete_targets
+from torch_onnx_compat.cli.options import Debug, Json, check_engine, complete_targets
 from torch_onnx_compat.publish.destination import check_destination
 from torch_onnx_compat.targets import Target, known_targets, load_target
 from torch_onnx_compat.targets.profile import ALIASES, DIRECTORY, resolve_alias, to_toml
@@ -84,7 +84,7 @@ def check_command(
         typer.Option(
             help="Inference engine, perhaps opencv@5.0, or a TOML profile of one.", autocompletion=complete_targets
         ),
-    ],
+    ] = "onnxruntime",
     execute: Annotated[bool, typer.Option("--run", help="Run it in the engine, compared with onnxruntime.")] = False,
     json: Json = False,
     debug: Debug = False,
@@ -93,6 +93,8 @@ def check_command(
     with reporting(json, debug) as step:
         with usage():
             profile = load_target(target)
+            if execute:
+                check_engine("--run", profile)
             from torch_onnx_compat.graph.loading import load_graph
 
             model = load_graph(file)

@@ -7,14 +7,15 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch_onnx_compat.catalogue.catalogue import catalogue
-from torch_onnx_compat.catalogue.entry import Symbolic
+from torch_onnx_compat.catalogue.entry import ADMITS, Symbolic
 from torch_onnx_compat.diagnosis.match import Message, messages, positions, score, words
 from torch_onnx_compat.errors import CompatError, causes, with_lines
 from torch_onnx_compat.places import is_user_file, plain, short
-from torch_onnx_compat.plan import ADMITS, Plan
+
+if TYPE_CHECKING:
+    from torch_onnx_compat.plan import Plan
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -194,6 +195,8 @@ def _entries_for(operator: str) -> list[str]:
     bare = operator.rpartition("::")[2]
     if not bare:
         return []
+    from torch_onnx_compat.catalogue.catalogue import catalogue  # it needs torch, and few errors name an operator
+
     entries = []
     for entry in catalogue():
         replaced = [entry.op] if isinstance(entry, Symbolic) else str(getattr(entry, "replaces", "")).split(", ")

@@ -11,7 +11,7 @@ import torch
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.backend import ExportJob, readable
-from torch_onnx_compat.backends.decisions import Decision, DecisionLog
+from torch_onnx_compat.backends.decisions import COPIES, Decision, DecisionLog
 from torch_onnx_compat.backends.internals.modes import DispatchMode
 from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.catalogue.entry import Operator
@@ -104,11 +104,14 @@ def _examine_decisions(decisions: list[Decision], make: Callable[[], Subject], i
         if decision.guard:
             continue
         what = "the values of the inputs" if decision.from_data else "a size that is to vary"
+        action = f"the export rewrites what it can; else use torch.where or allow_baked=[{decision.place!r}]"
+        if decision.conversion in COPIES:
+            action = "compute with torch what is made of them; if they are always the same, do this in __init__"
         yield Symptom(
-            "error" if decision.conversion in _FINAL else "warning",
+            "error" if decision.conversion in COPIES else "warning",
             decision.place,
             f"Python takes {decision.conversion} of {what}",
-            f"the export rewrites what it can; else use torch.where or allow_baked=[{decision.place!r}]",
+            action,
         )
 
 
@@ -186,9 +189,6 @@ def _find_dynamo_gaps(subject: Subject, inputs: Inputs, plan: Plan) -> dict[str,
             and overload._schema.name.rpartition("::")[2].strip("_") not in _EAGER
         }
 
-
-_FINAL = {"numpy()", "tolist()", "torch.tensor()"}
-"""Conversions that leave torch, so that no rewrite of control flow can follow the value."""
 
 _EAGER = {"native_batch_norm", "empty", "lift_fresh", "detach", "copy", "set", "resize", "unsafe_view", "to_copy"}
 """Operators of eager torch that a captured program does not contain."""

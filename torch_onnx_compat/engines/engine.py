@@ -8,7 +8,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.errors import ArgumentError, CompatError, unknown_name
+from torch_onnx_compat.targets import Target, known_targets
 
 HOME_VARIABLE = "TORCH_ONNX_COMPAT_ENGINES"
 """Environment variable: the directory of the engines' virtual environments."""
@@ -177,6 +178,28 @@ def find_engine(name: str) -> Engine:
     Raises:
         CompatError: No adapter has that name.
     """
+    if name in known_targets() and name not in ENGINES:
+        raise _no_adapter(name)
     if name not in ENGINES:
         raise unknown_name("engine", name, ENGINES)
     return ENGINES[name]
+
+
+def find_installed(target: Target) -> Engine:
+    """A target's engine, which runs files here.
+
+    Raises:
+        ArgumentError: There is no adapter for it, or it is not installed.
+    """
+    if target.name not in ENGINES:
+        raise _no_adapter(target.name)
+    engine = ENGINES[target.name]
+    if engine.interpreter() is None:
+        raise ArgumentError(
+            f"{target.name} is not installed here; `torch-onnx-compat measure {target.name} --install` installs it."
+        )
+    return engine
+
+
+def _no_adapter(name: str) -> ArgumentError:
+    return ArgumentError(f"{name} cannot be run here: there is no adapter for it. There are: {', '.join(ENGINES)}.")

@@ -7,6 +7,7 @@ for.
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +22,9 @@ from torch_onnx_compat.engines.turns import LIMIT, ROUNDS, RUNS, Contestant, tak
 from torch_onnx_compat.errors import ArgumentError, CompatError
 from torch_onnx_compat.files.drawing import plan_inputs
 from torch_onnx_compat.files.proof import Proof
-from torch_onnx_compat.files.reading import read
+from torch_onnx_compat.files.reading import OnnxFile, read
 from torch_onnx_compat.files.runner import Array, Value
+from torch_onnx_compat.request import METADATA_PREFIX
 from torch_onnx_compat.targets.profile import resolve_alias
 
 
@@ -44,6 +46,7 @@ class Bench:
         throughput: Rows for each second of the processor: axis 0 of the first input, by the median.
         engine_mb: Megabytes of what was built, by an engine that only builds files here; it has no times.
         error: Why there are no numbers, where the engine refuses the file.
+        unsaid: The dynamic axes of which nobody said the size: neither the caller nor the file.
     """
 
     file: str
@@ -59,10 +62,11 @@ class Bench:
     throughput: float = float("nan")
     engine_mb: float = float("nan")
     error: str = ""
+    unsaid: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """The row as plain data."""
-        return {**vars(self), "sizes": dict(self.sizes)}
+        return {**vars(self), "sizes": dict(self.sizes), "unsaid": list(self.unsaid)}
 
 
 def row_of(one: Contestant, sizes: Mapping[str, int]) -> Bench:
@@ -107,7 +111,8 @@ def bench(
     Args:
         files: The files.
         engines: The engines; each is to be installed.
-        sizes: Sizes of dynamic axes to time at, such as ``[{"batch": 1}, {"batch": 8}]``.
+        sizes: Sizes of dynamic axes to time at, such as ``[{"batch": 1}, {"batch": 8}]``; of the others, those of the
+            example that a file of this package was exported with.
         batches: Sizes of axis 0 of every input to time at, at each of the `sizes`.
         threads: On how many threads the engines run.
         inputs: Inputs by name; random ones by default.
@@ -126,14 +131,15 @@ def bench(
     check_numbers(rounds, runs, threads)
     names = _names_of(engines, threads)
     contestants: list[Contestant] = []
-    found_sizes: list[Mapping[str, int]] = []
+    about: list[tuple[Mapping[str, int], tuple[str, ...]]] = []
     for file in files:
         for wanted in _grid(file, sizes, batches):
             feeds, found, outputs = draw_inputs(file, wanted, inputs, seed)
             contestants += [Contestant(file, find_engine(name), feeds, outputs, threads=threads) for name in names]
-            found_sizes += [found] * len(names)
+            said = {*wanted, *example_sizes(read(file)), *(found if inputs else ())}
+            about += [(found, tuple(name for name in found if name not in said))] * len(names)
     take_turns(contestants, rounds, runs, progress)
-    return [row_of(one, found) for one, found in zip(contestants, found_sizes, strict=True)]
+    return [replace(row_of(one, found), unsaid=unsaid) for one, (found, unsaid) in zip(contestants, about, strict=True)]
 
 
 def check_numbers(rounds: int, runs: int, threads: int) -> None:
@@ -186,7 +192,8 @@ def run(
         file: The file.
         engine: Where it is run.
         inputs: Inputs by name; random ones by default.
-        sizes: Sizes of dynamic axes for random inputs.
+        sizes: Sizes of dynamic axes for random inputs; by default those of the example that the file was exported
+            with, where it tells them.
         seed: Of the random inputs.
 
     Returns:
@@ -218,10 +225,19 @@ def draw_inputs(
     Raises:
         CompatError: The file is broken, or refuses the inputs.
     """
-    fixed = {name: (size,) for name, size in sizes.items()}
-    with Proof(read(file), [] if inputs is None else [inputs], fixed, seed) as proof:
+    found = read(file)
+    fixed = {name: (size,) for name, size in {**example_sizes(found), **sizes}.items()}
+    with Proof(found, [] if inputs is None else [inputs], fixed, seed) as proof:
         case = proof.first_case()
         return dict(case.feeds), dict(case.sizes), proof.names
+
+
+def example_sizes(file: OnnxFile) -> dict[str, int]:
+    """The sizes of a file's dynamic axes in the example that it was exported with; none for a file of another tool."""
+    metadata = {entry.key: entry.value for entry in file.proto.metadata_props}
+    sizes = json.loads(metadata.get(f"{METADATA_PREFIX}sizes", "{}"))
+    axes = {dim.dim_param for value in file.proto.graph.input for dim in value.type.tensor_type.shape.dim}
+    return {name: size for name, size in sizes.items() if name in axes}
 
 
 def installed() -> list[str]:

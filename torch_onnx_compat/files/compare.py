@@ -14,7 +14,7 @@ from torch_onnx_compat.check.compare import compare as compare_arrays
 from torch_onnx_compat.check.localise import localise
 from torch_onnx_compat.check.on_target import tolerance_of
 from torch_onnx_compat.engines import find_engine
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError, CompatError
 from torch_onnx_compat.files.cases import FileCase
 from torch_onnx_compat.files.layers import EngineValues, FirstDifference, first_between_files
 from torch_onnx_compat.files.on_engine import compare_in_engine
@@ -22,7 +22,7 @@ from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import OnnxFile, read, weights_of
 from torch_onnx_compat.files.runner import Refused, Runner
 from torch_onnx_compat.observe import Observation
-from torch_onnx_compat.prepare import prepare
+from torch_onnx_compat.surgery.around_model.boundary import prepare_as_exported
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,30 @@ def compare(
     given = [inputs] if isinstance(inputs, Mapping) else list(inputs)
     tried = {name: (value,) if isinstance(value, int) else tuple(value) for name, value in (sizes or {}).items()}
     file = read(right)
-    with Proof(file, given, tried, seed) as proof:
+    if other is None:
+        with Proof(file, given, tried, seed) as proof:
+            proof.make_cases()
+            return _in_engine(proof, str(engine), layers)
+    beside = read(other)
+    fixed = {name: size for name, size in _sizes_fixed_in(file, beside).items() if name not in tried}
+    with Proof(file, given, {**tried, **{name: (size,) for name, size in fixed.items()}}, seed) as proof:
         proof.make_cases()
-        return _with_file(proof, read(other), layers) if other is not None else _in_engine(proof, str(engine), layers)
+        told = ", ".join(f"{name}={size}" for name, size in fixed.items())
+        proof.notes += [f"{beside.path} takes {told} only, so nothing else was tried."] if fixed else []
+        return _with_file(proof, beside, layers)
+
+
+def _sizes_fixed_in(file: OnnxFile, other: OnnxFile) -> dict[str, int]:
+    """The sizes of a file's dynamic axes that are fixed in another one."""
+    found: dict[str, int] = {}
+    others = {value.name: value for value in other.proto.graph.input}
+    names = _pair("inputs", _inputs_of(file), _inputs_of(other))
+    for value in file.proto.graph.input:
+        if value.name in names:
+            both = (v.type.tensor_type.shape.dim for v in (value, others[names[value.name]]))
+            found |= {one.dim_param: two.dim_value for one, two in zip(*both, strict=False) if two.dim_value}
+    found.pop("", None)
+    return found
 
 
 def _with_file(proof: Proof, other: OnnxFile, layers: bool) -> FileComparison:
@@ -147,7 +168,7 @@ def _pair(what: str, names: Sequence[str], others: Sequence[str]) -> dict[str, s
     if set(names) <= set(others):
         return {name: name for name in names}
     if len(names) != len(others):
-        raise CompatError(f"the {what} are {', '.join(names)} in one file and {', '.join(others)} in the other.")
+        raise ArgumentError(f"the {what} are {', '.join(names)} on one side and {', '.join(others)} on the other.")
     return dict(zip(names, others, strict=True))
 
 
@@ -176,6 +197,8 @@ def compare_with_model(
     kwargs: Mapping[str, Any] | None = None,
     *,
     layers: bool = False,
+    state: Sequence[str] = (),
+    outputs: Sequence[str] | None = None,
 ) -> FileComparison:
     """Compares a file with a torch model, on one example.
 
@@ -186,28 +209,33 @@ def compare_with_model(
         args: Positional arguments of forward.
         kwargs: Keyword arguments of forward.
         layers: Whether the first layer that differs is searched for.
+        state: Attributes that are inputs and outputs of the file, as for export_compat.
+        outputs: Places whose values are the file's outputs, as for export_compat.
 
     Raises:
         CompatError: The file takes other inputs than the model, or either does not run.
     """
-    prepared = prepare(model, args, kwargs=kwargs)
+    prepared = prepare_as_exported(model, args, kwargs, state=state, outputs=outputs)
     reference = Observation(prepared).reference("example", prepared.inputs)
     onnx_file = read(file)
     arrays = {n: as_array(t) for n, t in zip(prepared.inputs.names, prepared.inputs.tensors, strict=True)}
     names = _pair("inputs", list(arrays), _inputs_of(onnx_file))
-    outputs = [value.name for value in onnx_file.proto.graph.output]
-    if len(outputs) != len(reference.outputs):
-        raise CompatError(f"the file has {len(outputs)} outputs, and the model {len(reference.outputs)}.")
+    results = [value.name for value in onnx_file.proto.graph.output]
+    if len(results) != len(reference.outputs):
+        raise ArgumentError(
+            f"the file has {len(results)} outputs, and the model {len(reference.outputs)}. Of a file with other "
+            f"outputs than the model's, or with state, name them here, too: outputs=['layer3', ''], state=['h']."
+        )
     with Runner() as runner:
         runner.open("file", onnx_file.path)
-        found = runner.run("file", {names[n]: array for n, array in arrays.items()}, outputs)
+        found = runner.run("file", {names[n]: array for n, array in arrays.items()}, results)
     rows = [
         compare_arrays("example", output, np.asarray(value), wanted.detach())
-        for output, value, wanted in zip(outputs, found, reference.outputs, strict=True)
+        for output, value, wanted in zip(results, found, reference.outputs, strict=True)
     ]
     first = None
     if layers:
-        place = localise(model, file, args, kwargs=kwargs)
+        place = localise(model, file, args, kwargs=kwargs, state=state, outputs=outputs)
         detail = place.detail or (f"{place.got:.6g} for {place.wanted:.6g}" if place.got is not None else "")
         where = f"{place.torch_operator} in {place.module or 'the model itself'}".strip()
         first = FirstDifference(

@@ -336,8 +336,17 @@ def _check_sizes(inputs: Inputs) -> None:
             if tensor.shape[dim] != axis.size(sizes):
                 raise ArgumentError(
                     f"axis {axis.name!r} is {tensor.shape[dim]} long in axis {dim} of input {name!r} but should be "
-                    f"{axis.size(sizes)} there as elsewhere; axes of one name have one size: use another name."
+                    f"{axis.size(sizes)} there as elsewhere; axes of one name have one size. Give each its name: "
+                    f"dynamic={_named_apart(inputs)}."
                 )
+
+
+def _named_apart(inputs: Inputs) -> dict[str, dict[int, str]]:
+    """The dynamic axes, with a name for each size that one name has."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        split = _split_names(inputs)
+    return {n: {d: a.name for d, a in axes.items()} for n, axes in zip(split.names, split.axes, strict=True) if axes}
 
 
 def _path(place: tuple[Any, ...]) -> str:

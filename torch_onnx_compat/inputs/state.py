@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from torch_onnx_compat.caller.undo import undo_writes
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.inputs.inputs import Inputs
 
@@ -63,7 +63,7 @@ def state_of(
         values.update({place.text: place.read(used) for place in late})
     for text, value in values.items():
         if not tree.tensors_in(value):
-            raise CompatError(
+            raise ArgumentError(
                 f"state: {text!r} holds a {type(value).__name__} without a tensor, also after a call; name an "
                 f"attribute that keeps tensors between calls."
             )
@@ -95,11 +95,11 @@ def _place(text: str, model: nn.Module) -> Place:
     module, _, attribute = str(text).rpartition(".")
     owner = dict(model.named_modules(remove_duplicate=False)).get(module)
     if owner is not None and attribute in owner._parameters:
-        raise CompatError(f"state: {text!r} is a parameter; wanted a buffer or an attribute that forward writes to.")
+        raise ArgumentError(f"state: {text!r} is a parameter; wanted a buffer or an attribute that forward writes to.")
     if owner is None or (attribute not in owner._buffers and attribute not in vars(owner)):
         close = get_close_matches(str(text), _attributes(model), n=3, cutoff=0.5)
         near = f"near it: {', '.join(close)}" if close else "no buffer has a name like it"
-        raise CompatError(f"state: the model has no attribute {text!r}; {near}.")
+        raise ArgumentError(f"state: the model has no attribute {text!r}; {near}.")
     return Place(str(text), module, attribute)
 
 

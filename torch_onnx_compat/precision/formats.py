@@ -12,7 +12,7 @@ import onnx_ir as ir
 import torch
 
 from torch_onnx_compat.catalogue.entry import MIN_OPSET
-from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.errors import ArgumentError, unknown_name
 from torch_onnx_compat.precision.int8.request import BITS, Dynamic, Int8, Request, WeightOnly
 from torch_onnx_compat.targets import Target
 from torch_onnx_compat.targets.target import BFLOAT16_OPSET
@@ -43,16 +43,16 @@ class Half:
     def __post_init__(self) -> None:
         kind = type(self).__name__
         if not isinstance(self.keep_io, bool):
-            raise CompatError(f"{kind}(keep_io={self.keep_io!r}): wanted True or False.")
+            raise ArgumentError(f"{kind}(keep_io={self.keep_io!r}): wanted True or False.")
         for name in ("keep", "samples"):
             value = getattr(self, name)
             if isinstance(value, str) or not isinstance(value, Sequence):
-                raise CompatError(f"{kind}({name}={value!r}): wanted a list, such as {_LISTS[name]}.")
+                raise ArgumentError(f"{kind}({name}={value!r}): wanted a list, such as {_LISTS[name]}.")
         number = self.limit
         if number is None:
             return
         if isinstance(number, bool) or not isinstance(number, (int, float)) or not isfinite(number) or number <= 0:
-            raise CompatError(f"{kind}(limit={number!r}): wanted a number above 0, such as 1e-2, or None.")
+            raise ArgumentError(f"{kind}(limit={number!r}): wanted a number above 0, such as 1e-2, or None.")
 
     @property
     def unit(self) -> float:
@@ -133,7 +133,7 @@ def precision_from_keyword(precision: Any) -> Half | Request | None:
     if isinstance(precision, Int8):
         return precision.read()
     if not isinstance(precision, str):
-        raise CompatError(
+        raise ArgumentError(
             f"precision={precision!r} is a {type(precision).__name__}; wanted 'float32', "
             f"{', '.join(map(repr, FORMATS))}, or Float16(...), Bfloat16(...), Int8(...), Dynamic(...) or "
             f"WeightOnly(...)."

@@ -16,7 +16,7 @@ from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.check.chain import Chain
 from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.check.verify import run_session
-from torch_onnx_compat.errors import CompatError, VerificationError
+from torch_onnx_compat.errors import ArgumentError, VerificationError
 from torch_onnx_compat.graph.provenance import place
 from torch_onnx_compat.graph.rendering import NARROW, render
 from torch_onnx_compat.graph.shapes import infer_functions, infer_model
@@ -131,7 +131,7 @@ def narrow_network(job: PrecisionJob, half: Half) -> NarrowNetwork:
     """
     opset = job.network.opset_imports[""]
     if opset < half.least_opset:
-        raise CompatError(f"{half.name} needs opset {half.least_opset} or later, not {opset}; pass opset_version.")
+        raise ArgumentError(f"{half.name} needs opset {half.least_opset} or later, not {opset}; pass opset_version.")
     return _Search(job, half).run()
 
 

@@ -109,8 +109,8 @@ def check_place(place: Path, named: Any) -> None:
     }
     kind = kinds.get(stat.S_IFMT(mode), "a special file")
     raise CompatError(
-        f"cannot write {str(named)!r}: it is {kind}, and a rename would replace it; give the path of a file, or pass "
-        f"a file opened for writing bytes."
+        f"cannot write {str(named)!r}: it is {kind}, and a rename would replace it; give the path of a file (or, in "
+        f"Python, a file opened for writing bytes)."
     )
 
 

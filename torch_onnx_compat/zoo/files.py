@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import torch
 
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.zoo.sample import Sample, Size
+from torch_onnx_compat.zoo.weights import quiet
 
 
 def load_file(path: Path, size: Size | None = None) -> Sample:
@@ -43,9 +46,13 @@ def load_file(path: Path, size: Size | None = None) -> Sample:
 
 def _exported_program(path: Path) -> Sample:
     try:
-        program = torch.export.load(path)
+        with quiet("torch.export", logging.CRITICAL):  # it logs a traceback before it raises
+            program = torch.export.load(path)
     except Exception as error:
-        raise CompatError(f"{path}: torch.export.load failed with {type(error).__name__}: {error}") from error
+        why = str(error).partition(" Please check the warnings above")[0]
+        raise CompatError(
+            f"{path}: torch.export.load failed with {type(error).__name__}: {why} Wanted what torch.export.save wrote."
+        ) from error
     args, kwargs = program.example_inputs or ((), {})
     return Sample(program.module(), tuple(args), kwargs)
 
@@ -59,7 +66,9 @@ def _is_scripted(path: Path) -> bool:
 
 def _scripted(path: Path) -> Sample:
     try:
-        model: Any = torch.jit.load(path, map_location="cpu")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", FutureWarning)  # of torch.jit's end, which whoever has the file knows
+            model: Any = torch.jit.load(path, map_location="cpu")
     except RuntimeError as error:
         raise CompatError(f"{path}: torch.jit.load failed: {str(error).splitlines()[0]}") from error
     return Sample(model.eval())

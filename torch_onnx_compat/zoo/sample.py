@@ -98,9 +98,10 @@ class Sample:
         try:
             signature.bind(*self.args, **self.kwargs)
         except TypeError as error:
+            factory = "return (model, args) from the factory, or " if ":" in where else ""
             raise CompatError(
-                f"{where}: the example inputs do not fit forward{signature}: {error}; return (model, args) from the "
-                f"factory, or give --shape NAME=1x3x224x224."
+                f"{where}: the example inputs do not fit forward{signature}: {error}; {factory}give --shape "
+                f"NAME=1x3x224x224."
             ) from error
         return self
 

@@ -117,7 +117,7 @@ def load(spec: str, size: Size | None = None, weights: str | None = None) -> Sam
         if weights is not None:
             raise CompatError(f"{spec}: the file holds its own weights; leave out {weights!r}.")
         return _from_file(Path(spec), size)
-    if weights is None or _is_path(weights):
+    if weights is None or is_path(weights):
         sample = _untrained(spec, size)
         if weights is None:
             return sample
@@ -144,7 +144,7 @@ def check(spec: str) -> None:
         if not Path(source).is_file():
             raise CompatError(f"{source}: no such file.")
     else:
-        with _path_entry(Path.cwd()):
+        with path_entry(Path.cwd()):
             _check_module(source)
 
 
@@ -152,9 +152,22 @@ def _is_file(spec: str) -> bool:
     return spec.endswith(SUFFIXES) and spec.partition(":")[0] not in zoos()
 
 
-def _is_path(weights: str) -> bool:
-    """Whether weights are named by a file, as against by their name in a library."""
-    return bool(Path(weights).suffix or os.sep in weights) or Path(weights).is_file()
+def is_path(weights: str, folder: Path = Path()) -> bool:
+    """Whether weights are named by a file, which may lie in a folder, as against by their name in a library."""
+    return bool(Path(weights).suffix or os.sep in weights) or (folder / weights).is_file()
+
+
+def from_folder(spec: str, folder: Path) -> str:
+    """The spec whose file or folder, if it names one, is taken from a folder."""
+    if _is_file(spec):
+        return str(folder / spec) if (folder / spec).is_file() or not _is_downloaded(Path(spec)) else spec
+    source, _, name = _partition(spec)
+    if source.endswith(".py"):
+        return f"{folder / source}:{name}"
+    place, mark, task = name.partition("#")
+    if source == "hf" and (folder / place).is_dir():
+        return f"{source}:{folder / place}{mark}{task}"
+    return spec
 
 
 def _untrained(spec: str, size: Size | None) -> Sample:
@@ -163,7 +176,7 @@ def _untrained(spec: str, size: Size | None) -> Sample:
         zoo = find(source)
         sample = zoo.build(name, size)
         return sample if getattr(zoo, "TRAINED", False) else replace(sample, random="all")
-    with _path_entry(Path(source).parent.resolve() if source.endswith(".py") else Path.cwd()):
+    with path_entry(Path(source).parent.resolve() if source.endswith(".py") else Path.cwd()):
         sample = _sample(spec, _call(spec, _factory(source, name)))
     return sample.at_size(size) if size else sample
 
@@ -182,17 +195,23 @@ def _from_file(path: Path, size: Size | None) -> Sample:
 
 
 def _check_file(path: Path) -> None:
-    """Refuses a file that is neither there nor called like one of ultralytics', which downloads its own: yolo11n.pt."""
-    is_named = path.name == str(path) and path.suffix == ".pt" and path.stem.startswith(("yolo", "rtdetr"))
-    if not path.is_file() and not (is_named and importlib.util.find_spec("ultralytics") is not None):
+    if not path.is_file() and not (_is_downloaded(path) and importlib.util.find_spec("ultralytics") is not None):
         raise CompatError(f"{path}: no such file.")
+
+
+def _is_downloaded(path: Path) -> bool:
+    """Whether a file is called like one of ultralytics', which downloads its own: yolo11n.pt."""
+    return path.name == str(path) and path.suffix == ".pt" and path.stem.startswith(("yolo", "rtdetr"))
 
 
 def _trained(spec: str, size: Size | None, weights: str) -> Sample:
     source, name = _parts(spec)
     build = getattr(find(source), "build_trained", None) if source in zoos() else None
     if build is None:
-        raise CompatError(f"{spec}: no trained weights are known by the name {weights!r}; give a checkpoint's file.")
+        from torch_onnx_compat.zoo.sample import DEFAULT
+
+        which = "no trained weights are known" if weights == DEFAULT else f"no weights are called {weights!r}"
+        raise CompatError(f"{spec}: {which}; load them in the factory, or give a checkpoint's file: --weights FILE.")
     from torch_onnx_compat.zoo.weights import quiet_hub
 
     try:
@@ -211,16 +230,26 @@ def _trained(spec: str, size: Size | None, weights: str) -> Sample:
 
 def _parts(spec: str) -> tuple[str, str]:
     """What stands before the colon, and what after it."""
-    source, colon, name = spec.partition(":") if spec.partition(":")[0] in zoos() else spec.rpartition(":")
+    source, colon, name = _partition(spec)
     if not colon or not source or not name:
         if spec.endswith(".onnx"):
             raise CompatError(f"{spec}: is an ONNX file already; `torch-onnx-compat convert {spec}` takes such files.")
         if spec.endswith(".py") and Path(spec).is_file():
             raise CompatError(f"{spec}: name what makes the model, as {spec}:NAME; it has {_names_in(Path(spec))}.")
+        if Path(spec).is_file():
+            raise CompatError(
+                f"{spec}: a model is a file .pt2 or .pt. If this one holds a state_dict, name the architecture and "
+                f"give it as its weights: timm:NAME --weights {spec}, or file.py:factory likewise."
+            )
         raise CompatError(
             f"spec {spec!r}: wanted 'zoo:model', 'file.py:factory', 'package.module:factory', 'file.pt2' or 'file.pt'."
         )
     return source, name
+
+
+def _partition(spec: str) -> tuple[str, str, str]:
+    """A spec at the colon after the zoo, the file or the module."""
+    return spec.partition(":") if spec.partition(":")[0] in zoos() else spec.rpartition(":")
 
 
 def _names_in(path: Path) -> str:
@@ -239,7 +268,7 @@ def _owner(point: EntryPoint) -> str:
 
 
 @contextmanager
-def _path_entry(folder: Path) -> Iterator[None]:
+def path_entry(folder: Path) -> Iterator[None]:
     """Lets code import what lies in a folder, as when it is run from there."""
     sys.path.insert(0, str(folder))
     try:
@@ -253,9 +282,23 @@ def _factory(source: str, name: str) -> Any:
     found: Any = _file(Path(source)) if source.endswith(".py") else _module(source)
     for part in name.split("."):
         if not hasattr(found, part):
-            raise unknown_name(f"name in {source}", part, (n for n in vars(found) if not n.startswith("_")))
+            raise unknown_name(f"name in {source}", part, _names_of(found))
         found = getattr(found, part)
     return found
+
+
+def _names_of(holder: Any) -> list[str]:
+    """What could make a model: of a module, what it defines itself and the models that it holds."""
+    named = {name: value for name, value in vars(holder).items() if not name.startswith("_")}
+    if not isinstance(holder, ModuleType):
+        return list(named)
+    own = holder.__name__
+    return [n for n, value in named.items() if getattr(value, "__module__", None) == own or _is_model(value)]
+
+
+def _is_model(value: Any) -> bool:
+    torch = sys.modules.get("torch")  # who has a model has loaded torch
+    return torch is not None and isinstance(value, torch.nn.Module)
 
 
 def _file(path: Path) -> ModuleType:

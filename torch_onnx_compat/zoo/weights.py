@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import pickle
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -85,12 +85,17 @@ def _wake(parameter: Tensor) -> None:
         parameter.normal_(0.0, 0.1)
 
 
-@contextmanager
-def quiet_hub() -> Iterator[None]:
+def quiet_hub() -> AbstractContextManager[None]:
     """The Hub's client does not tell of each attempt to reach it; the error at the end says it once."""
-    logger = logging.getLogger("huggingface_hub")
+    return quiet("huggingface_hub", logging.ERROR)
+
+
+@contextmanager
+def quiet(name: str, least: int) -> Iterator[None]:
+    """A logger tells what is of that level and above."""
+    logger = logging.getLogger(name)
     level = logger.level
-    logger.setLevel(logging.ERROR)
+    logger.setLevel(least)
     try:
         yield
     finally:

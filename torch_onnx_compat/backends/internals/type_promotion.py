@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import onnx_ir as ir
 import torch
 from torch._ops import OpOverload
 from torch.export import ExportedProgram
 from torch.fx import GraphModule, Node
 
 from torch_onnx_compat.ops import ONNX_TYPES
+
+if TYPE_CHECKING:
+    import onnx_ir as ir
 
 
 def match_numbers(program: ExportedProgram) -> None:
@@ -75,6 +77,8 @@ def cast_outputs(model: ir.Model, types: list[torch.dtype | None]) -> None:
         model: What torch made of the program; one with other outputs than that is refused when the file is finished.
         types: Of the program's results.
     """
+    import onnx_ir as ir  # it imports SymPy, and the catalogue, which imports this module, needs neither
+
     outputs = model.graph.outputs
     for index, (value, dtype) in enumerate(zip(list(outputs), types, strict=False)):
         if dtype not in (torch.float16, torch.bfloat16) or value.dtype in (None, ONNX_TYPES[dtype]):

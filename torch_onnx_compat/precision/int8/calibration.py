@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError, CompatError
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.inputs.inputs import Inputs, bind
 from torch_onnx_compat.observe import Observation
@@ -48,7 +48,7 @@ def calibration_of(observation: Observation, int8: Int8, samples: Sequence[Input
     else:
         found = [_as_inputs(observation, number, item) for number, item in enumerate(int8.calibration)]
     if not found:
-        raise CompatError("Int8(calibration=…) is empty; wanted a list of inputs. An iterator can be read only once.")
+        raise ArgumentError("Int8(calibration=…) is empty; wanted a list of inputs. An iterator can be read only once.")
     if len(found) == 1:
         return Calibration(tuple(found), tuple(found), False)
     out = range(EVERY - 1, len(found), EVERY) if len(found) >= EVERY else [len(found) - 1]
@@ -67,17 +67,19 @@ def _as_inputs(observation: Observation, number: int, item: Any) -> Inputs:
     try:
         bound = bind(prepared.model, args, kwargs, None).real()
     except CompatError as error:
-        raise CompatError(
+        raise ArgumentError(
             f"{where}: {error} Items are given to forward as export_compat's args are; of a loader that yields labels "
             f"too, pass (x for x, label in loader)."
         ) from error
     if bound.paths != example.paths:
         names = [[tree.qualified_name(path) for path in inputs.paths] for inputs in (bound, example)]
-        raise CompatError(f"{where} holds the tensors {names[0]} but the example {names[1]}; give each its structure.")
+        raise ArgumentError(
+            f"{where} holds the tensors {names[0]} but the example {names[1]}; give each its structure."
+        )
     for name, tensor, wanted, axes in zip(bound.names, bound.tensors, example.tensors, example.axes, strict=True):
         sizes = [a == b or d in axes for d, (a, b) in enumerate(zip(tensor.shape, wanted.shape, strict=False))]
         if tensor.dtype is not wanted.dtype or tensor.dim() != wanted.dim() or not all(sizes):
-            raise CompatError(
+            raise ArgumentError(
                 f"{where}: {name} is {_describe(tensor)}, but the example is {_describe(wanted)} and the file's other "
                 f"axes are fixed. Pass dynamic='batch' for batches of several sizes, or drop_last=True to the loader."
             )

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from torch_onnx_compat.check.compare import Array
 from torch_onnx_compat.check.compare import relative_distance as distance_of_output
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError
 from torch_onnx_compat.precision.int8.request import TOP1, Request
 
 Outputs = Sequence[Sequence[Array]]
@@ -67,7 +67,7 @@ def loss_of(request: Request) -> Callable[[Outputs, Outputs], float]:
             try:
                 loss = float(metric(_tensors(f), _tensors(w)))
             except Exception as error:
-                raise CompatError(
+                raise ArgumentError(
                     f"{kind}(metric=…) fails on held-out input {number}: {type(error).__name__}: {error}; it is called "
                     f"with two tuples of tensors, and has to return a number from 0."
                 ) from error
@@ -80,7 +80,7 @@ def loss_of(request: Request) -> Callable[[Outputs, Outputs], float]:
 def _checked_disagreement(found: Outputs, wanted: Outputs) -> float:
     first = wanted[0][0]
     if first.ndim < 2 or first.dtype.kind != "f":
-        raise CompatError(
+        raise ArgumentError(
             f"metric='top1': the first output is {first.dtype} {first.shape}; wanted scores of classes, float32 "
             f"(N, C, …). Pass a metric of your own, or None."
         )

@@ -58,7 +58,7 @@ def quantize_network(job: PrecisionJob, int8: Int8, target: Target, samples: Seq
 
     Raises:
         CompatError: The calibration inputs, the metric or the opset do not fit.
-        UnsupportedError: The target's profile says nothing of quantized files.
+        ArgumentError: The target's profile says nothing of quantized files.
         VerificationError: onnxruntime does not run the file.
     """
     int8.check(job.network.opset_imports[""], target)

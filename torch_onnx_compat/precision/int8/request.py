@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
-from torch_onnx_compat.errors import CompatError, UnsupportedError
+from torch_onnx_compat.errors import ArgumentError
 from torch_onnx_compat.targets import Target
 from torch_onnx_compat.targets.placement import DEQUANTIZE
 
@@ -61,17 +61,17 @@ class Int8:
 
     def __post_init__(self) -> None:
         if isinstance(self.calibration, (str, dict)) or not isinstance(self.calibration, (Iterable, type(None))):
-            raise CompatError(
+            raise ArgumentError(
                 f"Int8(calibration={type(self.calibration).__name__}): wanted a list or another iterable of inputs, "
                 f"such as [(x,), {{'x': x}}]."
             )
         if isinstance(self.calibration, Tensor):
-            raise CompatError(
+            raise ArgumentError(
                 "Int8(calibration=Tensor): wanted a list of inputs; pass x.split(32) for the rows of one tensor."
             )
         _check(type(self).__name__, self.limit, self.metric, self.keep)
         if type(self.at_most) is not int or self.at_most < 1:
-            raise CompatError(f"Int8(at_most={self.at_most!r}): wanted a whole number from 1.")
+            raise ArgumentError(f"Int8(at_most={self.at_most!r}): wanted a whole number from 1.")
 
     @property
     def bound(self) -> float:
@@ -89,15 +89,15 @@ class Int8:
 
         Raises:
             CompatError: The opset is too low.
-            UnsupportedError: The target's profile says nothing of quantized files.
+            ArgumentError: The target's profile says nothing of quantized files.
         """
         if opset < LEAST_OPSET:
-            raise CompatError(
+            raise ArgumentError(
                 f"precision=Int8 needs opset {LEAST_OPSET} or later, not {opset}: before, QuantizeLinear has no axis; "
                 f"pass opset_version={LEAST_OPSET} or more."
             )
         if target.placement is None:
-            raise UnsupportedError(
+            raise ArgumentError(
                 f"precision=Int8: the profile of target {target.name!r} has no table [quantization], so it is not "
                 f"known whether it runs QuantizeLinear. Export in float32 and quantize with the engine's own tool, or "
                 f"add the table to a profile of your own (docs/targets.md)."
@@ -126,7 +126,7 @@ class WithoutCalibration:
         kind = type(self).__name__
         _check(kind, self.limit, self.metric, self.keep)
         if isinstance(self.samples, str) or not isinstance(self.samples, Sequence):
-            raise CompatError(f"{kind}(samples={self.samples!r}): wanted a list, such as [(x,), {{'x': x}}].")
+            raise ArgumentError(f"{kind}(samples={self.samples!r}): wanted a list, such as [(x,), {{'x': x}}].")
 
     @property
     def bound(self) -> float:
@@ -147,7 +147,7 @@ class Dynamic(WithoutCalibration):
         """Refuses what cannot hold the form; every opset that is written has it.
 
         Raises:
-            UnsupportedError: The target's profile has no operators in this form.
+            ArgumentError: The target's profile has no operators in this form.
         """
         if target.placement is None or not target.placement.dynamic:
             raise _not_offered("Dynamic", target, "dynamic")
@@ -172,9 +172,9 @@ class WeightOnly(WithoutCalibration):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.bits not in BITS:
-            raise CompatError(f"WeightOnly(bits={self.bits!r}): wanted {' or '.join(map(str, BITS))}.")
+            raise ArgumentError(f"WeightOnly(bits={self.bits!r}): wanted {' or '.join(map(str, BITS))}.")
         if self.block_size not in BLOCK_SIZES:
-            raise CompatError(f"WeightOnly(block_size={self.block_size!r}): wanted one of {BLOCK_SIZES}.")
+            raise ArgumentError(f"WeightOnly(block_size={self.block_size!r}): wanted one of {BLOCK_SIZES}.")
 
     @property
     def name(self) -> str:
@@ -191,13 +191,13 @@ class WeightOnly(WithoutCalibration):
 
         Raises:
             CompatError: The opset is too low for the target's form.
-            UnsupportedError: The target's profile has no such form.
+            ArgumentError: The target's profile has no such form.
         """
         placement = target.placement
         if placement is None or self.bits not in placement.weight_only_bits:
             raise _not_offered(f"WeightOnly(bits={self.bits})", target, "weight_only_bits")
         if opset < self.least_opset(target):
-            raise CompatError(
+            raise ArgumentError(
                 f"precision=WeightOnly for {target.name!r} needs opset {LEAST_BLOCK_OPSET} or later, not {opset}: "
                 f"before, DequantizeLinear has no blocks; pass opset_version={LEAST_BLOCK_OPSET} or more."
             )
@@ -210,20 +210,20 @@ Request = Int8 | Dynamic | WeightOnly
 def _check(kind: str, number: float | None, metric: Any, keep: Any) -> None:
     """Refuses a limit, metric or list of places that is none."""
     if not callable(metric) and metric not in (None, TOP1):
-        raise CompatError(f"{kind}(metric={metric!r}): wanted 'top1', metric(outputs, wanted) or None.")
+        raise ArgumentError(f"{kind}(metric={metric!r}): wanted 'top1', metric(outputs, wanted) or None.")
     if isinstance(keep, str) or not isinstance(keep, Sequence):
-        raise CompatError(f"{kind}(keep={keep!r}): wanted a list, such as ['head'].")
+        raise ArgumentError(f"{kind}(keep={keep!r}): wanted a list, such as ['head'].")
     is_number = isinstance(number, (int, float)) and not isinstance(number, bool) and isfinite(number)
     if number is not None and not (is_number and number > 0):
-        raise CompatError(f"{kind}(limit={number!r}): wanted a number above 0, such as 0.05, or None.")
+        raise ArgumentError(f"{kind}(limit={number!r}): wanted a number above 0, such as 0.05, or None.")
 
 
 def _bound(limit: float | None, metric: Any) -> float:
     return LIMITS[TOP1 if metric == TOP1 else None] if limit is None else limit
 
 
-def _not_offered(asked: str, target: Target, key: str) -> UnsupportedError:
-    return UnsupportedError(
+def _not_offered(asked: str, target: Target, key: str) -> ArgumentError:
+    return ArgumentError(
         f"precision={asked}: the profile of target {target.name!r} does not offer it (quantization.{key}), so it is "
         f"not known whether it runs such a file. Leave precision out, or add the key to a profile of your own "
         f"(docs/targets.md)."

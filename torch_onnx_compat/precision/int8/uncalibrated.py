@@ -51,7 +51,7 @@ def quantize_uncalibrated(job: PrecisionJob, request: Dynamic | WeightOnly, targ
 
     Raises:
         CompatError: The metric or the opset do not fit.
-        UnsupportedError: The target's profile does not offer the form.
+        ArgumentError: The target's profile does not offer the form.
         VerificationError: onnxruntime does not run the file.
     """
     request.check(job.network.opset_imports[""], target)

@@ -122,7 +122,8 @@ class Quantized:
 
     def __str__(self) -> str:
         total = len(self.layers)
-        lines = [f"{self.format}: {total - len(self.kept)} of {total} layers, {self.narrow} nodes; {self.verdict}"]
+        done = f"{total - len(self.kept)} of {total} layers, {self.narrow} nodes; {self.verdict}"
+        lines = [f"{self.format}: {done if self.narrow else 'no layer; the file is in float32'}"]
         lines.append(f"  loss ({self.metric}, limit {self.limit:.2g}) against eager float64")
         cells: list[tuple[str, ...]] = [("", "in float32", "file", "rounded at each pair")]
         cells.append(("float32", f"{total} layers", f"{self.float32_loss:.2g}", ""))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from torch_onnx_compat.caller.undo import undo_writes
-from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.errors import ArgumentError, unknown_name
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.inputs.state import state_set_to
-from torch_onnx_compat.prepare import Prepared
+from torch_onnx_compat.prepare import Prepared, prepare
 from torch_onnx_compat.request import Cut
 from torch_onnx_compat.surgery.around_model.detections import ALTERNATIVES, Detections
 from torch_onnx_compat.surgery.around_model.heads import detections_of
@@ -96,6 +96,30 @@ def select(keyword: str, prepared: Prepared, places: Sequence[str] | str) -> tup
     return selectors
 
 
+def prepare_as_exported(
+    model: Any,
+    args: Any,
+    kwargs: Mapping[str, Any] | None,
+    *,
+    state: Sequence[str] = (),
+    outputs: Sequence[str] | None = None,
+) -> Prepared:
+    """The model with the inputs and outputs of a file that was exported with this state and these outputs.
+
+    Args:
+        model: As for export_compat.
+        args: As for export_compat.
+        kwargs: As for export_compat.
+        state: As for export_compat.
+        outputs: As for export_compat.
+
+    Raises:
+        CompatError: As for export_compat.
+    """
+    prepared = prepare(model, args, kwargs=kwargs, state=state)
+    return with_boundary_adapter(prepared, Cut(outputs=outputs, state=state))
+
+
 def with_boundary_adapter(prepared: Prepared, cut: Cut) -> Prepared:
     """The model with the inputs, outputs and state that the caller asked for, as far as the file computes them.
 
@@ -146,7 +170,7 @@ def with_normalize(prepared: Prepared, normalize: Normalize) -> Prepared:
     names = list(prepared.inputs.parameters)
     name = normalize.input or prepared.inputs.arguments[0]
     if name not in prepared.inputs.arguments:
-        raise CompatError(f"preprocess: {unknown_name('input', name, prepared.inputs.arguments)}")
+        raise ArgumentError(f"preprocess: {unknown_name('input', name, prepared.inputs.arguments)}")
     normalize.apply(prepared.inputs.tensors[prepared.inputs.arguments.index(name)])
     floats = [p.dtype for p in prepared.model.parameters() if p.is_floating_point()]
     number = names.index(name) if name in names else 0
@@ -157,7 +181,7 @@ def with_normalize(prepared: Prepared, normalize: Normalize) -> Prepared:
         dtype=(floats or [torch.float32])[0],
     )
     if normalize.fit == "letterbox" and any(d >= 1 for axes in prepared.inputs.axes for d in axes):
-        raise CompatError("preprocess: a letterbox needs a picture of fixed size; only its batch may be dynamic.")
+        raise ArgumentError("preprocess: a letterbox needs a picture of fixed size; only its batch may be dynamic.")
     return replace(prepared, boundary=boundary)
 
 
@@ -174,7 +198,7 @@ def with_detections(prepared: Prepared, detections: Detections, *, is_callers: b
     """
     boundary = adapter_of(prepared)
     if boundary.outputs != (_OWN,):
-        raise CompatError("outputs and postprocess=Detections(...) both say what the file gives; pass one of them.")
+        raise ArgumentError("outputs and postprocess=Detections(...) both say what the file gives; pass one of them.")
     recorder = Recorder(boundary.outputs)
     run(prepared, prepared.inputs, recorder)
     limited = detections.fit_candidates(recorder.found[OWN])

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.errors import ArgumentError, unknown_name
 from torch_onnx_compat.functional.non_maximum import (
     best_candidates,
     best_pairs,
@@ -79,7 +79,7 @@ class Detections:
         if self.box_format not in BOX_FORMATS:
             raise unknown_name("box_format of Detections", str(self.box_format), BOX_FORMATS)
         if self.form == "efficient-nms" and self.max_detections is None:
-            raise CompatError("Detections: efficient-nms has a fixed number of outputs; pass max_detections.")
+            raise ArgumentError("Detections: efficient-nms has a fixed number of outputs; pass max_detections.")
         self._check_numbers()
         if self.form != "nms-dense":
             import torchvision  # noqa: F401  (defines the operator; a slow import)
@@ -89,13 +89,13 @@ class Detections:
             value = getattr(self, name)
             is_left_out = value is None and name != "candidates"
             if not is_left_out and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-                raise CompatError(f"Detections({name}={value!r}): wanted a whole number from 1.")
+                raise ArgumentError(f"Detections({name}={value!r}): wanted a whole number from 1.")
         for name in ("iou_threshold", "score_threshold"):
             value = getattr(self, name)
             if not isinstance(value, Real) or not math.isfinite(value):
-                raise CompatError(f"Detections({name}={value!r}): wanted a number.")
+                raise ArgumentError(f"Detections({name}={value!r}): wanted a number.")
         if not 0 <= self.iou_threshold <= 1:
-            raise CompatError(f"Detections(iou_threshold={self.iou_threshold!r}): wanted a number from 0 to 1.")
+            raise ArgumentError(f"Detections(iou_threshold={self.iou_threshold!r}): wanted a number from 0 to 1.")
 
     def suits(self, engine: str) -> bool:
         """Whether an engine may have the operator with which the file ends, of which only TensorRT's has one."""
@@ -197,14 +197,14 @@ class Detections:
             scores = leaves[_number_of("scores", self.scores, leaves)][1]
             scores = scores.unsqueeze(-1) if scores.dim() == 2 else self._channels_last(scores)
         if boxes.dim() != 3 or scores.dim() != 3 or boxes.shape[-1] != 4 or scores.shape[-1] < 1 + self.objectness:
-            raise CompatError(
+            raise ArgumentError(
                 f"postprocess: boxes of shape {tuple(boxes.shape)} and scores of shape {tuple(scores.shape)}; wanted "
                 f"(N, A, 4) and (N, A, C). Say in Detections which outputs they are, and whether channels come first."
             )
         if self.objectness:
             scores = scores[..., 1:] * scores[..., :1]
         if self.classes is not None and self.classes > scores.shape[-1]:
-            raise CompatError(
+            raise ArgumentError(
                 f"Detections(classes={self.classes}): the model's output has scores of {scores.shape[-1]} classes only."
             )
         return boxes, scores if self.classes is None else scores[..., : self.classes]
@@ -227,7 +227,7 @@ class Detections:
         others = [i for i, (_, tensor) in enumerate(leaves) if i != number and tensor.dim() in (2, 3)]
         alike = [i for i in others if leaves[i][1].shape[0] == boxes.shape[0] and leaves[i][1].shape[-1] == count]
         if alike:
-            raise CompatError(
+            raise ArgumentError(
                 f"postprocess: output {number} of shape {tuple(boxes.shape)} looks like four coordinates of {count} "
                 f"boxes, and output {alike[0]} of shape {tuple(leaves[alike[0]][1].shape)} like their scores; say "
                 f"Detections(boxes={number}, scores={alike[0]}, channels_first=True)."
@@ -248,7 +248,7 @@ def _number_of(what: str, which: int | str, leaves: list[tuple[tree.Path, Tensor
             raise unknown_name(f"output for the {what}", which, names)
         which = names.index(which)
     if not 0 <= which < len(leaves):
-        raise CompatError(f"postprocess: the {what} are output {which}, but the model has {len(leaves)}: {names}.")
+        raise ArgumentError(f"postprocess: the {what} are output {which}, but the model has {len(leaves)}: {names}.")
     return which
 
 

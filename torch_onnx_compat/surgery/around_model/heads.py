@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError
 from torch_onnx_compat.surgery.around_model.detections import Detections
 
 
@@ -26,7 +26,7 @@ def detections_of(model: nn.Module, form: Any) -> Detections:
     """
     suppressing = [m for m in model.modules() if isinstance(getattr(m, "nms_thresh", None), float)]
     if suppressing:
-        raise CompatError(
+        raise ArgumentError(
             f"postprocess={form!r}: {type(suppressing[0]).__name__} suppresses overlapping boxes itself; leave it out."
         )
     for head in model.modules():
@@ -38,7 +38,7 @@ def detections_of(model: nn.Module, form: Any) -> Detections:
         if hasattr(head, "reg_max"):
             _check_final(head, form)
             return Detections(form, classes=classes, box_format="cxcywh", channels_first=True)
-    raise CompatError(
+    raise ArgumentError(
         f"postprocess={form!r}: {type(model).__name__} holds no detection head of a known kind; declare it: "
         f"postprocess=Detections({form!r}, boxes=..., scores=..., box_format=...)."
     )
@@ -47,9 +47,9 @@ def detections_of(model: nn.Module, form: Any) -> Detections:
 def _check_final(head: nn.Module, form: str) -> None:
     kind = type(head).__name__
     if getattr(head, "end2end", False):
-        raise CompatError(
+        raise ArgumentError(
             f"postprocess={form!r}: {kind} gives final detections, of which none overlap; leave it out, or set "
             f"end2end=False on the head to get all boxes."
         )
     if hasattr(head, "ne"):  # ultralytics' name for the number of channels of the angle
-        raise CompatError(f"postprocess={form!r}: {kind} gives rotated boxes, and suppression is of upright ones.")
+        raise ArgumentError(f"postprocess={form!r}: {kind} gives rotated boxes, and suppression is of upright ones.")

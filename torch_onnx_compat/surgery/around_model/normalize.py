@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.errors import ArgumentError, unknown_name
 from torch_onnx_compat.tracing import constant
 
 LAYOUTS = ("NCHW", "NHWC", "HWC")
@@ -58,16 +58,17 @@ class Normalize:
     def _check_numbers(self) -> None:
         for name in ("mean", "std"):
             if not _are_numbers(getattr(self, name)):
-                raise CompatError(f"Normalize({name}={getattr(self, name)!r}): wanted a number, or one for a channel.")
+                value = getattr(self, name)
+                raise ArgumentError(f"Normalize({name}={value!r}): wanted a number, or one for a channel.")
         for name in ("scale", "fill"):
             if not _are_numbers([getattr(self, name)]):
-                raise CompatError(f"Normalize({name}={getattr(self, name)!r}): wanted a number.")
+                raise ArgumentError(f"Normalize({name}={getattr(self, name)!r}): wanted a number.")
         if 0 in (self.std if isinstance(self.std, Iterable) else [self.std]):
-            raise CompatError(
+            raise ArgumentError(
                 f"Normalize(std={self.std!r}): wanted numbers other than 0, as pictures are divided by it."
             )
         if self.size is not None and not _is_size(self.size):
-            raise CompatError(f"Normalize(size={self.size!r}): wanted height and width from 1, such as (480, 640).")
+            raise ArgumentError(f"Normalize(size={self.size!r}): wanted height and width from 1, such as (480, 640).")
 
     def apply(self, picture: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """Preprocesses a picture; returns (N, C, H, W).
@@ -80,7 +81,7 @@ class Normalize:
             CompatError: The picture has another rank.
         """
         if picture.dim() != len(self.layout):
-            raise CompatError(
+            raise ArgumentError(
                 f"preprocess: the example has the shape {tuple(picture.shape)}; Normalize(layout={self.layout!r}) "
                 f"takes a picture {tuple(self.layout)}."
             )
@@ -124,7 +125,7 @@ def _is_size(value: Any) -> bool:
 def _by_channel(numbers: float | Sequence[float], picture: Tensor) -> Tensor:
     table = [numbers] if isinstance(numbers, (int, float)) else list(numbers)
     if len(table) not in (1, picture.shape[1]):
-        raise CompatError(
+        raise ArgumentError(
             f"preprocess: {len(table)} numbers were given for a picture with {picture.shape[1]} channels."
         )
     return constant([[[[number]] for number in table]], like=picture)

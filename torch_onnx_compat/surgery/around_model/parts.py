@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from torch import Tensor
 
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError
 from torch_onnx_compat.inputs.inputs import Axis, Inputs, bind
 from torch_onnx_compat.inputs.probing import first_accepted, other_sizes
 from torch_onnx_compat.prepare import Prepared
@@ -35,13 +35,13 @@ def part_of(
             or `state` is not empty.
     """
     if state:
-        raise CompatError(
+        raise ArgumentError(
             f"submodule={submodule!r} and state={list(state)}: these name attributes of the whole model; export the "
             f"part as a model of its own, with example inputs of its own, and name them there."
         )
     selector = parse("submodule", submodule, prepared.model)
     if not selector.path or selector.part != "output":
-        raise CompatError(f"submodule: {submodule!r} names no part of the model; wanted a path such as 'layer2'.")
+        raise ArgumentError(f"submodule: {submodule!r} names no part of the model; wanted a path such as 'layer2'.")
     recorder = Recorder([replace(selector, part="input")], to_the_end=True)
     run(prepared, prepared.inputs, recorder)
     check_called("submodule", selector, recorder, prepared.model)

@@ -11,7 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from torch_onnx_compat.backends.internals import suppress_in_capture
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.surgery.around_model.attention import AttentionLog
 from torch_onnx_compat.surgery.around_model.selectors import OWN, Selector
@@ -106,7 +106,7 @@ def check_values(keyword: str, selectors: Sequence[Selector], recorder: Recorder
         check_called(keyword, selector, recorder, model)
         if not tree.tensors_in(recorder.found[selector.text]):
             found = _describe_value(selector, recorder.found[selector.text])
-            raise CompatError(f"{keyword}: {selector.text!r} {found}; name another module.")
+            raise ArgumentError(f"{keyword}: {selector.text!r} {found}; name another module.")
 
 
 def check_called(keyword: str, selector: Selector, recorder: Recorder, model: nn.Module) -> None:
@@ -120,14 +120,14 @@ def check_called(keyword: str, selector: Selector, recorder: Recorder, model: nn
     if selector.path is None:
         return
     if calls == 0:
-        raise CompatError(f"{where} is never called on the example input{_why_not(selector.path, model)}.")
+        raise ArgumentError(f"{where} is never called on the example input{_why_not(selector.path, model)}.")
     if selector.call is None and calls > 1:
-        raise CompatError(
+        raise ArgumentError(
             f"{where} is called {calls} times; say which call, {f'{selector.path}:0'!r} to "
             f"{f'{selector.path}:{calls - 1}'!r}."
         )
     if (selector.call or 0) >= calls:
-        raise CompatError(f"{where}: the module is called {calls} times; the last call is number {calls - 1}.")
+        raise ArgumentError(f"{where}: the module is called {calls} times; the last call is number {calls - 1}.")
 
 
 def _describe_value(selector: Selector, value: Any) -> str:

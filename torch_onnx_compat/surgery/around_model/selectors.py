@@ -9,7 +9,7 @@ from typing import Literal
 
 from torch import nn
 
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError
 
 Part = Literal["output", "input", "attention"]
 OWN = "output"
@@ -39,10 +39,10 @@ def parse_all(keyword: str, texts: Sequence[str] | str, model: nn.Module) -> tup
         texts = [texts]
     selectors = tuple(parse(keyword, text, model) for text in texts)
     if not selectors:
-        raise CompatError(f"{keyword} is empty; name at least one module, e.g. {keyword}=['layer3'].")
+        raise ArgumentError(f"{keyword} is empty; name at least one module, e.g. {keyword}=['layer3'].")
     for selector in selectors:
         if selectors.count(selector) > 1:
-            raise CompatError(f"{keyword} holds {selector.text!r} twice; name it once.")
+            raise ArgumentError(f"{keyword} holds {selector.text!r} twice; name it once.")
     return selectors
 
 
@@ -53,7 +53,7 @@ def parse(keyword: str, text: str, model: nn.Module) -> Selector:
         CompatError: It is no text, or names no module.
     """
     if not isinstance(text, str):
-        raise CompatError(
+        raise ArgumentError(
             f"{keyword}: {text!r} is a {type(text).__name__}; wanted the path of a module, e.g. 'layer3'."
         )
     modules = dict(model.named_modules(remove_duplicate=False))
@@ -68,11 +68,11 @@ def parse(keyword: str, text: str, model: nn.Module) -> Selector:
         elif word.isdigit():
             call = int(word)
         else:
-            raise CompatError(
+            raise ArgumentError(
                 f"{keyword}: {text!r} ends in {word!r}; wanted the number of a call from 0, 'input' or 'attention'."
             )
     if path not in modules:
-        raise CompatError(f"{keyword}: {_unknown_module_text(path, model)}")
+        raise ArgumentError(f"{keyword}: {_unknown_module_text(path, model)}")
     return Selector(text, path, call, part)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from torch_onnx_compat.errors import CompatError, unknown_name
+from torch_onnx_compat.errors import ArgumentError, unknown_name
 from torch_onnx_compat.prepare import Prepared
 from torch_onnx_compat.surgery.around_model.boundary import run
 from torch_onnx_compat.surgery.around_model.custom import CustomNode, WholeCall
@@ -39,7 +39,7 @@ def find_whole_calls(prepared: Prepared, wanted: Any) -> tuple[WholeCall, ...]:
     run(prepared, prepared.inputs, recorder)
     for which in forms:
         if not any(recorder.calls[path] for path, (whose, _) in chosen.items() if whose is which):
-            raise CompatError(f"keep_as_function: {_text(which)} is never called on the example input.")
+            raise ArgumentError(f"keep_as_function: {_text(which)} is never called on the example input.")
     deepest = sorted(chosen, key=lambda path: -path.count(".") if path else 1)
     return tuple(
         _whole_call(path, call, modules[path], chosen[path][1])
@@ -57,16 +57,16 @@ def _paths(which: Any, modules: Mapping[str, nn.Module]) -> list[str]:
     elif isinstance(which, type):
         found = [path for path, module in modules.items() if path and isinstance(module, which)]
     else:
-        raise CompatError(f"keep_as_function: {which!r} is a {type(which).__name__}; wanted a class or a path.")
+        raise ArgumentError(f"keep_as_function: {which!r} is a {type(which).__name__}; wanted a class or a path.")
     whole = modules[""]
     if not found and (isinstance(whole, which) if isinstance(which, type) else which in ("", type(whole).__name__)):
-        raise CompatError(
+        raise ArgumentError(
             f"keep_as_function: {type(whole).__name__} is the class of the model itself, which is the file as a whole; "
             f"name a class or a path of modules in it, or put the model into a module and export that."
         )
     if not found:
         known = unknown_name("module or class", _text(which), {*names, *filter(None, modules)})
-        raise CompatError(f"keep_as_function: {known}")
+        raise ArgumentError(f"keep_as_function: {known}")
     return found
 
 
@@ -75,7 +75,7 @@ def _whole_call(path: str, call: int, module: nn.Module, form: Any) -> WholeCall
     operator = form.operator if isinstance(form, CustomNode) else form or f"{kind.__module__}::{kind.__name__}"
     domain, _, op_type = str(operator).rpartition("::")
     if not domain or not op_type.isidentifier() or domain == "ai.onnx":
-        raise CompatError(f"keep_as_function: {operator!r} is no name of a function; wanted 'domain::Name'.")
+        raise ArgumentError(f"keep_as_function: {operator!r} is no name of a function; wanted 'domain::Name'.")
     return WholeCall(
         Selector(f"{path}:{call}:input", path, call, "input"),
         Selector(f"{path}:{call}", path, call),

@@ -18,38 +18,41 @@ _MOST_CHANNELS = 4
 """Most channels of a picture that is padded with different numbers by channel."""
 
 
-def fold(model: ir.Model) -> list[str]:
+def fold(model: ir.Model) -> tuple[list[str], bool]:
     """Folds the preprocessing of each input, in place, as far as possible.
 
     Returns:
-        A note for each input: the nodes that were folded and the layer, or why none was.
+        A note for each input: the nodes that were folded and the layer, or why none was; and whether any were.
     """
     scope = Scope(model)
     notes = []
+    is_folded = False
     for source in model.graph.inputs:
         region = set(leading_nodes(model, source))
         values = [source, *(output for node in region for output in node.outputs)]
         readers = [user for value in values for user, _ in value.uses() if user not in region]
         layers = dict.fromkeys(user for user in readers if user.op_type in ("Conv", "Gemm", "MatMul"))
-        results = [f"{_fold_into(model, scope, layer, region)}" for layer in layers]
-        text = "; ".join(results) or "no convolution or linear layer reads it"
+        results = [_fold_into(model, scope, layer, region) for layer in layers]
+        is_folded |= any(absorbed for absorbed, _ in results)
+        text = "; ".join(told for _, told in results) or "no convolution or linear layer reads it"
         notes.append(f"preprocess: input {source.name!r}: {text}.")
     RemoveUnusedNodes()(model)
-    return notes
+    return notes, is_folded
 
 
-def _fold_into(model: ir.Model, scope: Scope, layer: ir.Node, region: set[ir.Node]) -> str:
+def _fold_into(model: ir.Model, scope: Scope, layer: ir.Node, region: set[ir.Node]) -> tuple[bool, str]:
+    """Whether something was folded into a layer, and what, or why not."""
     absorbed: list[ir.Node] = []
     where = place(layer)
     try:
         dense = _read_dense(layer)
         value, reason = _absorb_nodes(model, layer, dense, region, absorbed)
         if not absorbed:
-            return f"nothing is folded into {where}: {reason}"
+            return False, f"nothing is folded into {where}: {reason}"
         _write(model, scope, layer, dense, value)
     except CannotAbsorb as error:
-        return f"nothing is folded into {where}: {error}"
-    return f"{', '.join(node.op_type for node in reversed(absorbed))} folded into {where}"
+        return False, f"nothing is folded into {where}: {error}"
+    return True, f"{', '.join(node.op_type for node in reversed(absorbed))} folded into {where}"
 
 
 def _absorb_nodes(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import onnx_ir as ir
 from onnx_ir.passes.common import LiftConstantsToInitializersPass
 
-from torch_onnx_compat.errors import CompatError, UnsupportedError, unknown_name
+from torch_onnx_compat.errors import ArgumentError, UnsupportedError, unknown_name
 from torch_onnx_compat.graph.names import claim_name
 from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.graph.tidy.identities import RemoveIdentities
@@ -78,8 +78,9 @@ class Operation:
         if self.cuts:
             cut_graph.parts = split(model, [(cut.text, marked[cut.text]) for cut in self.cuts])
         if self.preprocess == "fold":
-            cut_graph.notes += fold(model)
-            cut_graph.done.append("fold_preprocessing")
+            notes, is_folded = fold(model)
+            cut_graph.notes += notes
+            cut_graph.done += ["fold_preprocessing"] * is_folded
         if self.preprocess == "extract":
             extract(cut_graph)
             cut_graph.done += ["extract_preprocessing"] * (cut_graph.preprocess is not None)
@@ -135,13 +136,15 @@ def plan_operation(prepared: Prepared, cut: Cut, domains: bool | Collection[str]
     if postprocess not in POSTPROCESS:
         raise unknown_name("postprocess", str(postprocess), (*POSTPROCESS, *ALTERNATIVES))
     if places and (preprocess == "extract" or postprocess == "strip"):
-        raise CompatError("split and preprocess='extract' or postprocess='strip' both cut the graph; pass one of them.")
+        raise ArgumentError(
+            "split and preprocess='extract' or postprocess='strip' both cut the graph; pass one of them."
+        )
     cuts = select("split", prepared, places) if places else ()
     whole_calls = find_whole_calls(prepared, cut.keep_as_function) if cut.keep_as_function else ()
     if detections is not None and detections.node is not None:
         whole_calls = (*whole_calls, detections.node)
     if whole_calls and (places or preprocess == "extract" or postprocess == "strip"):
-        raise CompatError(
+        raise ArgumentError(
             "keep_as_function contradicts split, preprocess='extract' and postprocess='strip': parts that are cut hold "
             "no functions; pass one of them."
         )

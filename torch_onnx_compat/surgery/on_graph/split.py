@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import onnx_ir as ir
 
-from torch_onnx_compat.errors import CompatError
+from torch_onnx_compat.errors import ArgumentError
 from torch_onnx_compat.graph.excerpt import ancestors, excerpt, is_constant, operands_of
 from torch_onnx_compat.surgery.on_graph.stage import Stage, make_stage
 
@@ -56,7 +56,7 @@ def _partition(model: ir.Model, cuts: Sequence[tuple[str, Sequence[ir.Value]]]) 
         part = ancestors(values) - assigned
         if not part:
             before = cuts[len(parts) - 1][0] if parts else "the input"
-            raise CompatError(
+            raise ArgumentError(
                 f"split: nothing is computed between {before!r} and {name!r}; name the cuts in the order in which they "
                 f"are computed, the last before the model's end."
             )
