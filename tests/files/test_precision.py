@@ -10,7 +10,7 @@ from files.faults import deep
 from files.file_models import net, write
 
 from torch_onnx_compat import CompatError, Float16, Int8, engines
-from torch_onnx_compat.errors import UnsupportedError, VerificationError
+from torch_onnx_compat.errors import ArgumentError, VerificationError
 from torch_onnx_compat.files import convert
 from torch_onnx_compat.files.double import to_double
 from torch_onnx_compat.files.reading import read
@@ -156,7 +156,7 @@ def test_what_cannot_be(tmp_path, runner, precision, message):
 
 
 def test_int8_for_an_engine_of_which_nothing_is_known(tmp_path, runner):
-    with pytest.raises(UnsupportedError, match="has no table"):
+    with pytest.raises(ArgumentError, match="has no table"):
         convert(net(tmp_path / "a.onnx", batch=1), precision=Int8(), target="rknn", runner=runner)
 
 

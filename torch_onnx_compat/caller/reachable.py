@@ -261,7 +261,7 @@ def _parts_of(owner: Any) -> list[tuple[str, Any]]:
     if not isinstance(owner, nn.Module):
         return list(vars(owner).items())
     own = [(name, value) for name, value in vars(owner).items() if name not in INTERNAL]
-    return [*own, *dict.items(owner._modules)]
+    return [*own, *owner._modules.items()]
 
 
 def _held_by(name: str, function: Any) -> list[tuple[str, Any]]:

@@ -80,11 +80,11 @@ class Sides:
             # The axes have other sizes at each step, the last ones far apart.
             far = [min(least + (place + 1) * 3**power, most) for power in range(8)]
             columns.append(np.array([self._example[axis], *np.roll(steps, 3 * place), *far]))
-        values = self._at_once(self.question.expression, columns)
+        values = self._at_once(self.question.expression, columns) if columns else None
         if values is None:
             return False
         found = values.numbers[values.valid & values.known]
-        return bool(len(found)) and bool((found != found[0]).any())
+        return bool((found != found[:1]).any())
 
     @cached_property
     def fixed_axis(self) -> str:
