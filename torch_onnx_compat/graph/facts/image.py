@@ -120,7 +120,11 @@ def _nearest_cells(node: ir.Node) -> dict[str, str]:
         return {"cells": "by any way"}
     before, after = (_sizes(value) for value in (node.inputs[0], node.outputs[0]))
     tensor = constant_tensor(node.inputs[2]) if len(node.inputs) > 2 else None
-    given = tensor.numpy() if tensor is not None and tensor.size else after / before if before.size else after
+    if tensor is not None and tensor.size:
+        given = tensor.numpy()
+        after = after if after.size else np.full(len(given), np.nan)
+    else:
+        given = after / before if before.size == after.size else np.empty(0)  # a rank may be unknown
     for scale, size in zip(given[2:].astype(np.float32), after[2:], strict=False):
         numbers = np.arange(_LONG if np.isnan(size) else size, dtype=np.float32)
         if not np.isnan(scale) and (np.floor(numbers / scale) != np.floor(numbers * (np.float32(1) / scale))).any():
