@@ -111,7 +111,5 @@ def test_branches_that_read_nothing_alike_are_refused():
     options = {"dynamic": {"x": AXES, "y": AXES}, "exporter": "torchscript"}
     inputs = torch.randn(2, 3, 9, 10), torch.randn(2, 3, 9, 10)
     export_compat(Unlike().eval(), inputs, **options)
-    with pytest.raises(
-        CompatError, match=r"If wrong on openvino where later_nodes=compute.* decisions that the model"
-    ):
+    with pytest.raises(CompatError, match=r"If wrong on openvino where later_nodes=compute.* decisions that the model"):
         export_compat(Unlike().eval(), inputs, target="openvino", **options)
