@@ -38,7 +38,7 @@ from torch_onnx_compat.plan import Plan
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.int8.request import Request
 from torch_onnx_compat.precision.int8.verdict import Quantized
-from torch_onnx_compat.precision.measuring_inputs import grown_inputs, inputs_to_measure, ordinary_cases
+from torch_onnx_compat.precision.measuring_inputs import inputs_to_measure, long_examples, ordinary_cases
 from torch_onnx_compat.precision.narrow import PrecisionJob
 from torch_onnx_compat.precision.verdict import Precision
 from torch_onnx_compat.prepare import Prepared
@@ -212,7 +212,7 @@ class Attempt:
             before=cut.before,
             after=cut.after,
             special=ordinary_cases(observation, proven_at),
-            grown=grown_inputs(observation),
+            longer=long_examples(observation),
             seconds=sum(self.clock.seconds.values()),
         )
         further = precision_job.inputs[1 : 1 + len(self.samples)]

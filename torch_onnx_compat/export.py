@@ -32,9 +32,9 @@ from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.own_entries import own_entries
 from torch_onnx_compat.places import PlaceSet
 from torch_onnx_compat.plan import DECISIONS, Plan
+from torch_onnx_compat.precision.float32_places import check_float32_places
 from torch_onnx_compat.precision.formats import Half, least_opset, precision_from_keyword
 from torch_onnx_compat.precision.int8.request import Dynamic, Int8, WeightOnly
-from torch_onnx_compat.precision.kept_places import check_kept_places
 from torch_onnx_compat.prepare import Prepared, export_conditions, prepare
 from torch_onnx_compat.publish.publish import publish
 from torch_onnx_compat.questions.run import SymbolicRuns
@@ -277,7 +277,7 @@ def export_compat(
             prepared = with_boundary_adapter(prepared, cut)
             check_axes(proof.verify, tuple(prepared.inputs.sizes()))
             kept = () if narrower is None else narrower.keep
-            check_kept_places(kept, dict(prepared.model.named_modules(remove_duplicate=False)))
+            check_float32_places(kept, dict(prepared.model.named_modules(remove_duplicate=False)))
 
         try:
             return done(_export(prepared, cut, patch, file, exporters, proof, clock, quality))

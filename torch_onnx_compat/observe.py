@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from torch_onnx_compat.backends.internals.modes import DispatchMode
-from torch_onnx_compat.caller.kept import Kept
+from torch_onnx_compat.caller.attribute_snapshot import AttributeSnapshot
 from torch_onnx_compat.caller.undo import Undo, random_states, undo_writes
 from torch_onnx_compat.catalogue.entry import Symbolic
 from torch_onnx_compat.errors import CompatError
@@ -189,7 +189,7 @@ class Reference:
 
 
 @dataclass
-class Used:
+class FirstCall:
     """A twin that was called on the example, and what that call has left for the next one."""
 
     subject: Subject
@@ -215,7 +215,7 @@ class Observation:
         self.prepared = prepared
         self._is_compared = is_compared
         self._references: dict[str, Reference] = {}
-        self.used: Used | None = None
+        self.first_call: FirstCall | None = None
         """What the run on the example has left; None if nothing."""
         self._regions = RegionReads()
         self._fits: dict[tuple[int, ...], Fit | None] = {}
@@ -343,7 +343,7 @@ class Observation:
         subject = Subject(twin, inputs, boundary=self.prepared.boundary)
         fast_path = FastPath(is_on=is_fast)
         if looks_for_state:
-            subject.before_undo = partial(self._look_for_state, Kept(twin), subject, inputs)
+            subject.before_undo = partial(self._look_for_state, AttributeSnapshot(twin), subject, inputs)
         before = random_states()
         draws: tuple[str, ...] = ()
         start = time.perf_counter()
@@ -366,7 +366,7 @@ class Observation:
         return Reference(kept, paths, dropped, seconds, fast_path.askers(twin), draws)
 
     def _look_for_state(
-        self, before: Kept, subject: Subject, inputs: Inputs, undo: Undo, results: tuple[Tensor, ...]
+        self, before: AttributeSnapshot, subject: Subject, inputs: Inputs, undo: Undo, results: tuple[Tensor, ...]
     ) -> tuple[Tensor, ...]:
         """Notes what the run on the example leaves for a next one; returns its results, in memory of their own then."""
         attributes, outside = before.changed(), undo.change()
@@ -379,7 +379,7 @@ class Observation:
                 again = subject.call([tensor.clone() for tensor in inputs.tensors])
             except Exception as error:
                 again = ModelRefused(_describe(error))
-        self.used = Used(subject, attributes, outside, again)
+        self.first_call = FirstCall(subject, attributes, outside, again)
         return results
 
     def trace_inputs(self) -> Inputs:

@@ -1,7 +1,6 @@
-"""What a branch can change beside names and tensors: objects and modules, containers, arrays, iterators.
+"""What can be reached from values, and changed: objects and modules, containers, arrays, iterators, tensors.
 
-It is found from the values that the branch can reach, and not from its code: a helper function or a method may change
-them as well.
+What a branch or a call changes is found so, and not from its code: a helper function or a method may change it as well.
 """
 
 from __future__ import annotations

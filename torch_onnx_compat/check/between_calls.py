@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.inputs import tree
-from torch_onnx_compat.observe import EXAMPLE, ModelRefused, Observation, Used
+from torch_onnx_compat.observe import EXAMPLE, FirstCall, ModelRefused, Observation
 
 NEAR = 1e-5
 """Difference that is nothing, relative to an output's largest value: what is kept may drift slowly, call after call."""
@@ -30,35 +30,35 @@ def notes_on_state(observation: Observation, cases: Sequence[Case]) -> list[str]
         observation: Has run the original on the example.
         cases: What a new twin computes; the second call is made at one of them.
     """
-    used = observation.used
-    if used is None or not cases:
+    first = observation.first_call
+    if first is None or not cases:
         return []
-    if used.note is None:  # other files are tried on the same cases
-        used.note = _note(used, cases)
-    return [used.note] if used.note else []
+    if first.note is None:  # other files are tried on the same cases
+        first.note = _note(first, cases)
+    return [first.note] if first.note else []
 
 
-def _note(used: Used, cases: Sequence[Case]) -> str:
+def _note(first: FirstCall, cases: Sequence[Case]) -> str:
     example = cases[0]
     if example.reference.draws:
         return ""
-    what, label = _difference(example, used.again), EXAMPLE
-    if not what and used.attributes:
+    what, label = _difference(example, first.again), EXAMPLE
+    if not what and first.attributes:
         case = _other_case(cases)
-        what, label = _difference(case, _call(used, case)), case.label
+        what, label = _difference(case, _call(first, case)), case.label
     if not what:
         return ""
-    named = [*used.attributes[:MOST_NAMED], *([used.outside] if used.outside else [])]
-    more = f" and {len(used.attributes) - MOST_NAMED} more" if len(used.attributes) > MOST_NAMED else ""
+    named = [*first.attributes[:MOST_NAMED], *([first.outside] if first.outside else [])]
+    more = f" and {len(first.attributes) - MOST_NAMED} more" if len(first.attributes) > MOST_NAMED else ""
     return (
         f"forward changes {', '.join(named)}{more}, and its next call depends on that: after a call on the example, at "
-        f"{label!r} {what}. The file starts anew at each run, as a first call does; {remedy(used, used.attributes)}."
+        f"{label!r} {what}. The file starts anew at each run, as a first call does; {remedy(first, first.attributes)}."
     )
 
 
-def remedy(used: Used, attributes: Sequence[str]) -> str:
+def remedy(first: FirstCall, attributes: Sequence[str]) -> str:
     """What to do about attributes that a next call depends on: a part of a sentence."""
-    tensors = [path for path in attributes if tree.tensors_in(_value(used.subject.twin, path))]
+    tensors = [path for path in attributes if tree.tensors_in(_value(first.subject.twin, path))]
     if not tensors:
         return "to carry it on, keep it in tensors that are attributes of a module, and name these in state=[...]"
     options = " ".join(f"--state {path}" for path in tensors)
@@ -82,9 +82,9 @@ def _other_case(cases: Sequence[Case]) -> Case:
     return next((case for case in others if case.inputs.sizes() == sizes), (*others, cases[0])[0])
 
 
-def _call(used: Used, case: Case) -> tuple[Tensor, ...] | ModelRefused:
+def _call(first: FirstCall, case: Case) -> tuple[Tensor, ...] | ModelRefused:
     try:
-        results: tuple[Tensor, ...] = used.subject(*[tensor.clone() for tensor in case.inputs.tensors])
+        results: tuple[Tensor, ...] = first.subject(*[tensor.clone() for tensor in case.inputs.tensors])
         return results
     except MemoryError:
         raise

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from torch_onnx_compat.backends.backend import ExportedGraph
-from torch_onnx_compat.check.accepted import AcceptedPlaces
+from torch_onnx_compat.check.baked_places import BakedPlaces
 from torch_onnx_compat.check.elsewhere import Elsewhere
 from torch_onnx_compat.check.first_sizes import FirstSizes
 from torch_onnx_compat.check.frontier import Rank, is_known_at_one
@@ -129,7 +129,7 @@ class Cases:
         self._further: Mapping[str, int] = {}
         self._exported: ExportedGraph | None = None
         self.baked_places: Collection[str] = ()
-        self.accepted = AcceptedPlaces()
+        self.baked = BakedPlaces()
         self._unasked = Unasked()
         self._on_values: ValueDecisions | None = None
         self._is_searched = False
@@ -165,7 +165,7 @@ class Cases:
         self._further, self._exported = further, exported
         self.baked_places, self.is_strict = baked_places, is_strict
         at, is_no_matter = self.observation.at_sizes, self._runs.is_no_matter
-        self.accepted = AcceptedPlaces(baked_places, self.observation, self._plain_inputs)
+        self.baked = BakedPlaces(baked_places, self.observation, self._plain_inputs)
         self._unasked = Unasked(exported, baked_places, decisions or {}, at, trace_sizes, is_no_matter)
         self._on_values, self._is_searched = on_values, False
         self.notes.clear()
@@ -232,7 +232,7 @@ class Cases:
             return
         self._is_searched = True
         seconds = max(FLOOR_S, PART_OF_PROOF * (time.thread_time() - self._begun))
-        search = OtherSides(self._on_values, self.observation, seconds, self._verify.seed, self.accepted.are_kept)
+        search = OtherSides(self._on_values, self.observation, seconds, self._verify.seed, self.baked.are_kept)
         search.take(self.inputs_so_far)
         is_wanted = self._verify.random  # where only the caller's values make sense, none are made up
         sides = list(search.search(self.inputs_so_far)) if is_wanted else []
@@ -249,7 +249,7 @@ class Cases:
     def excuse(self, case: Case, detail: str) -> str:
         """What is to be said where the file differs by the caller's consent; nothing at values that nobody made up."""
         is_made_up = case.is_searched or case.remedy
-        return self.accepted.excuse(case.label, case.inputs, detail) if is_made_up else ""
+        return self.baked.excuse(case.label, case.inputs, detail) if is_made_up else ""
 
     def _at_sizes_of(self, sides: Sequence[Found], search: OtherSides, seconds: float) -> Iterator[Found]:
         """The same sides at other sizes."""

@@ -111,7 +111,7 @@ def verify(
         time.perf_counter() - start,
         random_numbers,
         is_strict=cases.is_strict,
-        excuse=cases.accepted.excuse,
+        excuse=cases.baked.excuse,
     )
     rows += special.rows
     cases.notes += [*random_numbers.notes, *special.notes]

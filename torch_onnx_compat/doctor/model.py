@@ -113,8 +113,8 @@ def _is_same(one: Tensor, other: Tensor) -> bool:
 
 def _examine_state(prepared: Prepared, observation: Observation) -> Iterator[Symptom]:
     """Finds what a call changes and the next one depends on."""
-    used = observation.used
-    if used is None:
+    first = observation.first_call
+    if first is None:
         return
     drawn = prepared.inputs.redrawn(0)
     cases = [Case(EXAMPLE, prepared.inputs, observation.reference(EXAMPLE, prepared.inputs))]
@@ -122,5 +122,5 @@ def _examine_state(prepared: Prepared, observation: Observation) -> Iterator[Sym
         cases.append(Case("other values", drawn, observation.reference("other values", drawn)))
     if notes_on_state(observation, cases):
         what = "forward changes it, and its next call depends on that; the file starts anew at each run"
-        for path in used.attributes or (used.outside,):
-            yield Symptom("warning", path, what, remedy(used, [path] if used.attributes else []))
+        for path in first.attributes or (first.outside,):
+            yield Symptom("warning", path, what, remedy(first, [path] if first.attributes else []))

@@ -16,12 +16,12 @@ from torch_onnx_compat.check.compare import Comparison
 from torch_onnx_compat.clock import Clock
 from torch_onnx_compat.errors import UnsupportedError
 from torch_onnx_compat.files.free_axes import FreeAxes, check_free_axes, free_axes
-from torch_onnx_compat.files.held_sizes import Shapes
 from torch_onnx_compat.files.opset import change_opset
 from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.reading import OnnxFile, read
 from torch_onnx_compat.files.rewriting import drop_weights_from_inputs
 from torch_onnx_compat.files.runner import Runner
+from torch_onnx_compat.files.size_constants import Shapes
 from torch_onnx_compat.files.surgery import Surgery, operate
 from torch_onnx_compat.publish.publish import Draft, draft, is_large
 from torch_onnx_compat.surgery.on_graph.cut_graph import CutGraph

@@ -15,7 +15,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.errors import CompatError, UnsupportedError, unknown_name
 from torch_onnx_compat.files.axes import forget_shapes
-from torch_onnx_compat.files.held_sizes import HeldSizes, Shapes, changed_axes, name_of
+from torch_onnx_compat.files.size_constants import Shapes, SizeConstants, changed_axes, name_of
 from torch_onnx_compat.graph import shapes
 from torch_onnx_compat.graph.builder import Scope
 from torch_onnx_compat.graph.constants import constant_tensor
@@ -124,7 +124,7 @@ def _rewrite(model: ir.Model, sizes: Mapping[str, int], run: Run) -> list[str]:
     inner = [n for node in model.graph for n in _inner_nodes(node) if _holds(n)]
     inner += [n for function in model.functions.values() for n in all_nodes(function.graph) if _holds(n)]
     reasons += [f"{name_of(node)}, in a branch, loop or function, may hold the size" for node in inner]
-    held = HeldSizes(sizes, usual, other, model.opset_imports[""], frozenset(_PLACES))
+    held = SizeConstants(sizes, usual, other, model.opset_imports[""], frozenset(_PLACES))
     held.look(model)
     reasons += held.reasons
     if reasons:

@@ -25,13 +25,14 @@ from torch_onnx_compat.files.proof import Proof
 from torch_onnx_compat.files.runner import Refused, Runner
 from torch_onnx_compat.files.values import as_inputs, is_plain
 from torch_onnx_compat.graph.provenance import place
+from torch_onnx_compat.graph.walk import nodes_of
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
+from torch_onnx_compat.precision.float32_places import check_float32_places
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork
 from torch_onnx_compat.precision.int8.request import Int8, Request
 from torch_onnx_compat.precision.judge import run_in
-from torch_onnx_compat.precision.kept_places import check_kept_places, nodes_of
 from torch_onnx_compat.precision.narrow import NarrowNetwork, PrecisionJob
 from torch_onnx_compat.precision.to_format import bring_to_format
 from torch_onnx_compat.publish.publish import draft, is_large
@@ -151,7 +152,7 @@ def narrow_file(
         VerificationError: onnxruntime does not run the file.
     """
     nodes = list(nodes_of(model))
-    check_kept_places(narrower.keep, map(place, nodes), {node.op_type for node in nodes})
+    check_float32_places(narrower.keep, map(place, nodes), {node.op_type for node in nodes})
     for case in proof.cases:
         values = [*case.feeds.values(), *case.outputs]
         if not all(isinstance(v, np.ndarray) and v.dtype.kind in "biuf" and is_plain(v) for v in values):

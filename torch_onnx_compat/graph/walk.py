@@ -27,6 +27,12 @@ def inner_graphs(node: ir.Node) -> Iterator[ir.Graph]:
             yield from attribute.as_graphs()
 
 
+def nodes_of(model: ir.Model) -> Iterator[ir.Node]:
+    """The nodes of the main graph and of the functions, each before those of its subgraphs."""
+    for graph in (model.graph, *(function.graph for function in model.functions.values())):
+        yield from all_nodes(graph)
+
+
 def all_nodes(graph: ir.Graph | ir.GraphView) -> Iterator[ir.Node]:
     """The nodes in order, each before those of its subgraphs; nodes may be removed during the walk."""
     for node in graph:

@@ -111,12 +111,12 @@ def _measure_apart(model: ir.Model, half: Half, feeds: Sequence[Feeds], shadows:
     return found
 
 
-def reckon_growth(example: Measurement, grown: Sequence[tuple[Measurement, float, float]]) -> Measurement:
-    """What the nodes' ranges come to at the largest sizes of all axes, each grown by itself, by power laws.
+def reckon_growth(example: Measurement, longer: Sequence[tuple[Measurement, float, float]]) -> Measurement:
+    """What the nodes' ranges come to at the largest sizes of all axes, each lengthened by itself, by power laws.
 
     Args:
         example: The runs on the example.
-        grown: For each axis the run on the lengthened example, by how much that is lengthened, and how much longer the
+        longer: For each axis the run on the lengthened example, by how much that is lengthened, and how much longer the
             axis may become still.
     """
     found = Measurement()
@@ -124,7 +124,7 @@ def reckon_growth(example: Measurement, grown: Sequence[tuple[Measurement, float
         if key[0] not in _RANGES or not number > 0:
             continue
         largest = number
-        for measured, growth, reach in grown:
+        for measured, growth, reach in longer:
             ratio = measured.numbers.get(key, number) / number
             power = min(np.log(ratio) / np.log(growth), _MOST_POWER) if 0 < ratio < float("inf") else 0.0
             largest *= max(ratio, 1.0) * (reach**power if power > _LEAST_POWER else 1.0)

@@ -51,7 +51,7 @@ def inputs_to_measure(observation: Observation, cases: Cases | None, samples: Se
 
 
 @dataclass(frozen=True)
-class Grown:
+class LongExample:
     """The example with one axis lengthened, towards the largest size that the caller allows.
 
     Attributes:
@@ -65,7 +65,7 @@ class Grown:
     reach: float
 
 
-def grown_inputs(observation: Observation) -> list[Grown]:
+def long_examples(observation: Observation) -> list[LongExample]:
     """For each axis with a declared largest size, the example with that axis as long as can be afforded.
 
     Lengths are multiples of the example's, which a model is likely to take. What grows with the square of the length
@@ -82,8 +82,8 @@ def grown_inputs(observation: Observation) -> list[Grown]:
             continue
         factor = int(min(largest / size, most))
         if factor > 1:
-            grown = example.at_sizes({name: factor * size})
-            found.append(Grown(grown, factor, largest / (factor * size)))
+            longer = example.at_sizes({name: factor * size})
+            found.append(LongExample(longer, factor, largest / (factor * size)))
     return found
 
 

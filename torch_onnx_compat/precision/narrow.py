@@ -35,7 +35,7 @@ from torch_onnx_compat.precision.measure import (
     measure_nodes,
     reckon_growth,
 )
-from torch_onnx_compat.precision.measuring_inputs import Grown
+from torch_onnx_compat.precision.measuring_inputs import LongExample
 from torch_onnx_compat.precision.plan import HalfPlan, everything, make_plan
 from torch_onnx_compat.precision.verdict import Kept, Precision
 from torch_onnx_compat.publish.publish import draft, is_large
@@ -77,7 +77,7 @@ class PrecisionJob:
         after: Stages after it.
         special: Cases on special values, where rounding may decide what the original computes; the first is judged
             right after the example.
-        grown: The example at larger sizes of its axes, up to which the caller allows them.
+        longer: The example at larger sizes of its axes, up to which the caller allows them.
         seconds: What the export took so far.
     """
 
@@ -89,7 +89,7 @@ class PrecisionJob:
     before: Sequence[Stage] = ()
     after: Sequence[Stage] = ()
     special: Sequence[Case] = ()
-    grown: Sequence[Grown] = ()
+    longer: Sequence[LongExample] = ()
     seconds: float = 0.0
 
     def feeds(self, inputs: Inputs) -> Feeds:
@@ -179,17 +179,17 @@ class _Search:
 
     def _measure_growth(self) -> None:
         """Measures how large values become at the sizes that the caller allows."""
-        if not self.job.grown:
+        if not self.job.longer:
             return
         found = []
         example = measure_nodes(self.job.network, self.half, self.feeds[:1])
-        for grown in self.job.grown:
+        for example_at in self.job.longer:
             try:
-                measured = measure_nodes(self.job.network, self.half, [self.job.feeds(grown.inputs)])
+                measured = measure_nodes(self.job.network, self.half, [self.job.feeds(example_at.inputs)])
             except Exception:  # onnxruntime's own: the model does not take this size
                 continue
             self.measured.runs += 1
-            found.append((measured, grown.growth, grown.reach))
+            found.append((measured, example_at.growth, example_at.reach))
         self.measured.take_largest(reckon_growth(example, found))
 
     def _measure_islands(self, islands: Sequence[Island]) -> list[float]:

@@ -9,11 +9,11 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph.shapes import infer_model
 from torch_onnx_compat.inputs.inputs import Inputs
+from torch_onnx_compat.precision.float32_places import notes_on_float32_places
 from torch_onnx_compat.precision.formats import Half
 from torch_onnx_compat.precision.int8.quantize import QuantizedNetwork, quantize_network
 from torch_onnx_compat.precision.int8.request import Int8, Request
 from torch_onnx_compat.precision.int8.uncalibrated import quantize_uncalibrated
-from torch_onnx_compat.precision.kept_places import notes_on_kept_places
 from torch_onnx_compat.precision.narrow import NarrowNetwork, PrecisionJob, narrow_network
 from torch_onnx_compat.targets import Target
 
@@ -33,7 +33,7 @@ def bring_to_format(
         CompatError: The opset, the calibration inputs or the metric do not fit.
         VerificationError: onnxruntime does not run the file.
     """
-    notes = notes_on_kept_places(asked.keep, job.network)
+    notes = notes_on_float32_places(asked.keep, job.network)
     if isinstance(asked, Half):
         narrow = narrow_network(job, asked)
         return replace(narrow, precision=replace(narrow.precision, notes=(*narrow.precision.notes, *notes)))

@@ -6,7 +6,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph.adapt.alternatives import alternative
 from torch_onnx_compat.graph.builder import Builder
-from torch_onnx_compat.graph.facts.weights import WEIGHTED, numbers_of, weight_fact, weight_input
+from torch_onnx_compat.graph.facts.weights import WEIGHTED, constant_numbers, weight_fact, weight_input
 from torch_onnx_compat.graph.opset.lowering import Outputs, attribute
 
 
@@ -19,7 +19,7 @@ def copy_the_weight(op: Builder, node: ir.Node) -> Outputs:
     assert index is not None
     weight = node.inputs[index]
     assert weight is not None
-    numbers, straight = numbers_of(weight), {}
+    numbers, straight = constant_numbers(weight), {}
     if node.op_type == "Gemm" and attribute(node, "transB", 0):
         numbers, straight = numbers.swapaxes(0, 1), {"transB": 0}
     copied = op.constant(numbers, op.dtype(weight))

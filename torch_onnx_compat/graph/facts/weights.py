@@ -93,14 +93,14 @@ def swaps_the_last_axes(node: ir.Node) -> bool:
     return perm == [*range(len(perm) - 2), len(perm) - 1, len(perm) - 2]
 
 
-def numbers_of(value: ir.Value) -> Any:
+def constant_numbers(value: ir.Value) -> Any:
     """The numbers of a value that is made of a constant; None of any other."""
     tensor, producer = constant_tensor(value), value.producer()
     if tensor is not None or producer is None or _origin(value)[0] is None or value.shape is None:
         return None if tensor is None else tensor.numpy()
     (before, *_), dtype = producer.inputs, value.dtype
     assert before is not None
-    numbers = numbers_of(before)
+    numbers = constant_numbers(before)
     if producer.op_type == "Transpose":
         return numbers.swapaxes(-1, -2)
     return numbers.reshape(value.shape.numpy()).astype(dtype.numpy() if dtype is not None else numbers.dtype)

@@ -18,7 +18,7 @@ SMALL = 2**20
 """Elements up to which a tensor is compared value by value: writes through ``.data`` are counted nowhere."""
 
 
-class Kept:
+class AttributeSnapshot:
     """The attributes of a model's modules at one moment, with all that can be reached from each.
 
     Args:
@@ -66,7 +66,7 @@ class Kept:
             if not is_alike(*pair) and not _are_equal(*pair):
                 yield path
         yield from (path for path, content in self._contents if content.is_changed())
-        yield from (path for path, now, before in self._tables if not _are_alike(now, before))
+        yield from (path for path, table, before in self._tables if not _are_alike(table, before))
         yield from (path for path, values in self._tensors if values.are_changed())
 
 

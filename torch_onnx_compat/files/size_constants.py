@@ -16,7 +16,7 @@ import onnx_ir as ir
 
 from torch_onnx_compat.graph import schema
 from torch_onnx_compat.graph.constants import constant_tensor
-from torch_onnx_compat.graph.walk import all_nodes
+from torch_onnx_compat.graph.walk import nodes_of
 
 Shapes = Mapping[str, tuple[int, ...]]
 """The shapes of values, by name."""
@@ -34,7 +34,7 @@ _INDICES = "indices"
 
 
 @dataclass
-class HeldSizes:
+class SizeConstants:
     """What a graph's nodes hold that follows from freed sizes, or may.
 
     Attributes:
@@ -65,8 +65,7 @@ class HeldSizes:
     def look(self, model: ir.Model) -> None:
         """Looks at every node of the graph, of branches and bodies, and of functions."""
         own = set(model.graph)
-        nodes = [*all_nodes(model.graph), *(n for f in model.functions.values() for n in all_nodes(f.graph))]
-        for node in nodes:
+        for node in nodes_of(model):
             changed = changed_axes(node, self.usual, self.other) if node in own else None
             if node.op_type == "Reshape" and changed == [] and not node.domain:
                 continue  # as many elements as before

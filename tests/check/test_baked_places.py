@@ -7,14 +7,14 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.check.accepted import AcceptedPlaces
+from torch_onnx_compat.check.baked_places import BakedPlaces
 from torch_onnx_compat.errors import VerificationError
 
 X = torch.rand(2, 3)
 
 
 def place_of(function, line):
-    return f"check/test_accepted.py:{function.__code__.co_firstlineno + line}"
+    return f"check/test_baked_places.py:{function.__code__.co_firstlineno + line}"
 
 
 def two(x):
@@ -100,7 +100,7 @@ def accepted_at(function, line, *before):
 
     observation = Observation(prepare(function, (X,)))
     inputs = [bind(observation.prepared.model, (value,), None, None) for value in before]
-    return AcceptedPlaces([place_of(function, line)], observation, lambda: inputs), lambda value: bind(
+    return BakedPlaces([place_of(function, line)], observation, lambda: inputs), lambda value: bind(
         observation.prepared.model, (value,), None, None
     )
 
@@ -139,5 +139,5 @@ class Mask(nn.Module):
 def test_other_numbers_than_the_only_one_are_tried():
     line = Mask.forward.__code__.co_firstlineno + 1
     args = (X, torch.ones(2, 3, dtype=torch.int64))
-    result = export_compat(Mask(), args, exporter="torchscript", allow_baked=[f"test_accepted.py:{line}"])
+    result = export_compat(Mask(), args, exporter="torchscript", allow_baked=[f"test_baked_places.py:{line}"])
     assert any("other numbers" in label for label in cases_of(result))

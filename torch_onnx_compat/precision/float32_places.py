@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 
 import onnx
 import onnx_ir as ir
 
 from torch_onnx_compat.errors import unknown_name
 from torch_onnx_compat.graph.provenance import place
-from torch_onnx_compat.graph.walk import all_nodes
+from torch_onnx_compat.graph.walk import nodes_of
 from torch_onnx_compat.precision.layout import is_inside
 
 
-def check_kept_places(keep: Collection[str], paths: Iterable[str], operators: Collection[str] = ()) -> None:
+def check_float32_places(keep: Collection[str], paths: Iterable[str], operators: Collection[str] = ()) -> None:
     """Looks whether there may be such places.
 
     Args:
@@ -33,7 +33,7 @@ def check_kept_places(keep: Collection[str], paths: Iterable[str], operators: Co
             raise unknown_name("place to keep in float32", name, known | named)
 
 
-def notes_on_kept_places(keep: Collection[str], network: ir.Model) -> list[str]:
+def notes_on_float32_places(keep: Collection[str], network: ir.Model) -> list[str]:
     """Says which of the places no node of the file is at."""
     nodes = list(nodes_of(network))
     return [
@@ -41,10 +41,3 @@ def notes_on_kept_places(keep: Collection[str], network: ir.Model) -> list[str]:
         for name in keep
         if not any(node.op_type == name or is_inside(place(node), name) for node in nodes)
     ]
-
-
-def nodes_of(network: ir.Model) -> Iterator[ir.Node]:
-    """The nodes of a file, those of its functions included."""
-    yield from all_nodes(network.graph)
-    for function in network.functions.values():
-        yield from all_nodes(function.graph)

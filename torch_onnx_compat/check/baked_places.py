@@ -27,7 +27,7 @@ Answers = Mapping[str, tuple[Any, ...]]
 """What each place came to in a run, one item after the other."""
 
 
-class AcceptedPlaces:
+class BakedPlaces:
     """Tells at which inputs the places come to something else than before.
 
     Args:
