@@ -62,7 +62,7 @@ def test_a_place_where_nothing_is_changes_nothing():
 
 
 def test_a_misspelt_place_is_told_with_those_that_were_met():
-    wrong = place_of(two, 1).replace("accepted", "acepted")
+    wrong = place_of(two, 1).replace("baked", "bakd")
     result = export_compat(two, (X,), exporter="torchscript", allow_baked=[wrong])
     assert any("did you mean" in note and place_of(two, 1) in note for note in result.notes)
 
