@@ -1,5 +1,6 @@
 """Runs of a model that do not end are ended, and leave nothing behind."""
 
+import gc
 import sys
 import time
 
@@ -36,6 +37,51 @@ def with_a_handler(x):
 def operations(x):
     while True:
         x = x + 1
+
+
+class Finalized:
+    def __del__(self):
+        wait()
+
+
+def wait():
+    end = time.perf_counter() + 0.3
+    while time.perf_counter() < end:
+        pass
+
+
+def finalizers(x):
+    while True:
+        Finalized()
+
+
+def collections(x):
+    while True:
+        gc.collect(0)
+
+
+@pytest.fixture
+def callback_of_the_collector():
+    def callback(phase, info):
+        wait()
+
+    gc.callbacks.append(callback)
+    yield
+    gc.callbacks.remove(callback)
+
+
+@pytest.mark.usefixtures("callback_of_the_collector")
+@pytest.mark.parametrize("model", [finalizers, collections])
+def test_a_run_is_ended_where_an_error_is_not_lost(model):
+    """Python prints errors of `__del__` and of callbacks of its collector, and goes on."""
+    lost = []
+    before, sys.unraisablehook = sys.unraisablehook, lost.append
+    try:
+        with pytest.raises(TooLong), TimeLimit(0.1):
+            model(X)
+    finally:
+        sys.unraisablehook = before
+    assert not lost
 
 
 @pytest.mark.parametrize("model", [rounds_of_python, one_line, with_a_handler, operations])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from types import FrameType, TracebackType
@@ -61,5 +62,16 @@ class TimeLimit(DispatchMode):
         return self._line
 
     def _check(self) -> None:
-        if time.perf_counter() > self._end:
+        if time.perf_counter() > self._end and not _is_in_a_finalizer():
             raise TooLong(f"does not end within {self.seconds:.3g} s")
+
+
+def _is_in_a_finalizer() -> bool:
+    """Whether Python would only print an error of the running code: in a callback of its collector, in a `__del__`."""
+    callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code in callbacks or frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
