@@ -208,7 +208,9 @@ def spread(program: Program, path: Path, case: Case, wanted: Arrays) -> Arrays:
 class MoveRoundings(TorchDispatchMode):
     """While active, every sigmoid is off by the rounding of 1/2, from which engines compute it, however small it is.
 
-    Every mean and sum is off by a last place: what is left of equal values less their mean is rounding alone.
+    Every sum is off by a last place of the sum of the absolute values, and every mean likewise: what is left of values
+    that cancel out is rounding alone. Of functions that libraries compute a last place apart, every other value is off:
+    torch itself computes the last values of a tensor by other code, so equal values may come to unequal ones.
 
     Args:
         step: Its change, relative to 1/2.
@@ -219,13 +221,24 @@ class MoveRoundings(TorchDispatchMode):
         self._step = step
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        result = func(*args, **kwargs)
         packet = getattr(func, "overloadpacket", None)
         if packet is torch.ops.aten.sigmoid:
             return result + self._step / 2
         if packet in (torch.ops.aten.mean, torch.ops.aten.sum) and result.is_floating_point():
-            return result * (1 + self._step)
+            return result + func(args[0].abs(), *args[1:], **kwargs) * (self._step / 2)
+        if packet in BY_LIBRARIES and result.is_floating_point():
+            return result * (1 + (torch.arange(result.numel()) % 2).reshape(result.shape) * self._step)
         return result + args[0] * (self._step / 2) if packet is torch.ops.aten.silu else result
+
+
+BY_LIBRARIES = {
+    getattr(torch.ops.aten, name)
+    for names in ("tanh exp expm1 log log1p sin cos tan", "erf gelu pow softplus mish")
+    for name in names.split()
+}
+"""Functions of single values whose last place depends on the library that computes them."""
 
 
 def is_rounding(found: Arrays, wanted: Arrays, noise: Arrays) -> bool:

@@ -85,6 +85,13 @@ _RUN_TIME = "torch_onnx_compat.control_flow.run."
 ITERATION = "iteration"
 """The conversion of an axis into a tuple of its pieces."""
 
+LAYOUT_READS: dict[Any, str] = {
+    Tensor.stride: "stride()",
+    Tensor.storage_offset: "storage_offset()",
+    Tensor.nbytes.__get__: "nbytes",  # type: ignore[attr-defined]
+}
+"""Functions that tell how a tensor lies in memory: numbers that follow from sizes, and that a trace does not record."""
+
 _READS = frozenset({Tensor.size, Tensor.numel, torch.numel, Tensor.nelement, Tensor.shape.__get__})  # type: ignore[attr-defined]
 """Functions that read sizes."""
 
@@ -230,11 +237,17 @@ class DecisionLog(Watcher):
             self._record_unused(func, uses, result)
         if func is torch.empty:
             self._known_empty.add(identity(result))
+        self._note_reads(func, result)
+        return result
+
+    def _note_reads(self, func: Any, result: Any) -> None:
+        """Keeps the sizes that a call reads; records what the model's own code reads of how a tensor lies in memory."""
         if isinstance(result, torch.Size):
             self._remember(result)
         elif isinstance(result, Tensor) and func in _READS:
             self._remember((result,))
-        return result
+        elif func in LAYOUT_READS and any(is_user_file(place.filename) for place in _statements()[1][:1]):
+            self._add(LAYOUT_READS[func], False, result if isinstance(result, tuple) else (result,))
 
     def _record_unused(self, func: Any, uses: list[tuple[Tensor, tuple[Any, int]]], result: Any) -> None:
         """Records the numbers that C++ took from tensors: nothing that the call added to the trace reads them."""
@@ -411,7 +424,7 @@ def _tensors_in(data: Any) -> Iterator[Tensor]:
             yield from _tensors_in(item)
 
 
-_WATCHED = frozenset({*_CONVERSIONS, *_READS, *_LITERALS, *_UNPACKING, torch.empty})
+_WATCHED = frozenset({*_CONVERSIONS, *_READS, *_LITERALS, *_UNPACKING, *LAYOUT_READS, torch.empty})
 
 
 @functools.cache

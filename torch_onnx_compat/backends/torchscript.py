@@ -29,7 +29,15 @@ from torch_onnx_compat.backends.backend import (
     refuse,
     reject_other_errors,
 )
-from torch_onnx_compat.backends.decisions import COPIES, ITERATION, KEY, LEGACY_CONSTRUCTOR, Decision, DecisionLog
+from torch_onnx_compat.backends.decisions import (
+    COPIES,
+    ITERATION,
+    KEY,
+    LAYOUT_READS,
+    LEGACY_CONSTRUCTOR,
+    Decision,
+    DecisionLog,
+)
 from torch_onnx_compat.backends.internals.number_kinds import told_as_numbers
 from torch_onnx_compat.backends.quiet import without_graph_dump
 from torch_onnx_compat.backends.repairs import repair_trace
@@ -379,7 +387,7 @@ def _are_of_fixed_sizes(job: ExportJob, decisions: list[Decision]) -> bool:
     return places is not None and not unasked and not any(d.place in places for d in decisions)
 
 
-_ONLY_IN_A_TRACE = (LEGACY_CONSTRUCTOR, "float()", "item()")
+_ONLY_IN_A_TRACE = (LEGACY_CONSTRUCTOR, "float()", "item()", *LAYOUT_READS.values())
 """Conversions of sizes that a run without numbers need not make."""
 
 

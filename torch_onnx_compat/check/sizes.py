@@ -260,7 +260,8 @@ class SizeTrials:
         self, sides: Sides, verdict: Verdict, others: Sequence[Sizes], path: Sequence[Sides]
     ) -> Iterator[Trial]:
         """Sizes at which a file may be wrong that is right at one on the other side."""
-        if not (sides.question.chooses_kernel and sides.question.is_equality):
+        is_special = sides.question.chooses_kernel and sides.question.is_equality and not sides.question.answer
+        if not is_special:  # an operator's other side is the one size that it treats otherwise
             yield from self._farther(sides, others)
         if sides.question.is_equality and not sides.question.operator:
             yield from self._uneven(sides, path)
@@ -424,9 +425,10 @@ class SizeTrials:
         others = [sizes for sizes in self.legal_sizes if sides.is_other(sizes)]
         if others:
             verdict.outcome, verdict.other = "both sides", others[0]
-            if sides.question.is_asked and self._asked_at.isdisjoint(map(self._key, others)):
+            telling = [sizes for sizes in others if not self._is_degenerate(sizes)] or others
+            if sides.question.is_asked and self._asked_at.isdisjoint(map(self._key, telling)):
                 # The file was right there before the question was known; what the model asks there is not known yet.
-                self.accept(min(others, key=self._is_degenerate), sides.question)
+                self.accept(telling[0], sides.question)
         elif not verdict.outcome and verdict.too_large:
             verdict.outcome = TOO_LARGE
         elif verdict.detail:
@@ -435,12 +437,14 @@ class SizeTrials:
             verdict.outcome = "one side"
 
     def _has_both(self, sides: Sides, path: Sequence[Sides]) -> bool:
-        """Whether the other side was tried; a question of the model's Python is not settled by axes of one cell."""
-        is_operator = sides.question.chooses_kernel
-        return any(
-            sides.is_other(sizes) and (is_operator or not self._is_degenerate(sizes)) and _keeps(path, sizes)
-            for sizes in self.legal_sizes
-        )
+        """Whether the other side was tried; axes of one cell do not settle what other sizes answer otherwise, too.
+
+        Whether a broadcast is one is asked of one cell alone.
+        """
+        tried = [sizes for sizes in self.legal_sizes if sides.is_other(sizes) and _keeps(path, sizes)]
+        if sides.question.chooses_kernel and tried:
+            return not all(map(self._is_degenerate, tried)) or all(map(self._is_degenerate, sides.others()))
+        return not all(map(self._is_degenerate, tried))
 
     def _is_degenerate(self, sizes: Sizes) -> bool:
         """Whether an axis is 1 long that is longer in the example: half of it is nothing, and a wrong half as good."""
