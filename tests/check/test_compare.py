@@ -1,10 +1,19 @@
 """How outputs are judged."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
-from torch_onnx_compat.check.compare import calmest_slice, compare, is_close, judge_by_noise
+from torch_onnx_compat.check.compare import (
+    Comparison,
+    calmest_slice,
+    compare,
+    comparison_lines,
+    is_close,
+    judge_by_noise,
+)
 
 VALUES = torch.tensor([1.0, -2.0, 3.0, 0.0])
 
@@ -168,3 +177,14 @@ def test_the_caller_s_tolerance_is_of_the_whole():
     assert not compare_outputs(found, wanted).ok
     assert compare("case", "output", found, wanted, atol=1e-2).ok
     assert not compare("case", "output", found, wanted, atol=1e-3).ok
+
+
+def test_a_long_table_is_cut_to_what_tells_most():
+    rows = [Comparison(f"case {i}", "y", 0.1, i / 1000, "1", True) for i in range(40)]
+    rows += [Comparison(f"wrong {i}", "y", 1.0, 1.0, "1", False, "off") for i in range(3)]
+    lines = comparison_lines(tuple(rows))
+    cases = [line.split("  ")[1] for line in lines[1:-1]]
+    assert cases == ["case 0", *(f"case {i}" for i in range(32, 40)), "wrong 0", "wrong 1", "wrong 2"]
+    assert lines[-1] == "  and 31 more rows, all ok (`table` in Python and --json have them)"
+    many = comparison_lines(tuple(replace(row, ok=False) for row in rows))
+    assert len(many) == 1 + len(rows), "what is wrong is never left out"

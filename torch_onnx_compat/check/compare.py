@@ -130,20 +130,43 @@ def uncompared(rows: Sequence[Comparison]) -> tuple[str, ...]:
     return tuple(name for name in dict.fromkeys(row.output for row in rows) if name not in compared)
 
 
+MOST_ROWS = 12
+"""Rows of a table up to which each is printed."""
+
+
 def comparison_lines(rows: tuple[Comparison, ...]) -> list[str]:
-    """A verification table as lines of text with aligned columns; none for an empty one."""
+    """A verification table as lines of text with aligned columns; none for an empty one.
+
+    Of a long table there are all rows that are wrong, those of the first case, and those with the largest differences.
+    """
     if not rows:
         return []
     header = ("case", "output", "max abs", "max rel", "tolerance", "verdict")
     cells = [header]
-    for row in rows:
+    shown = _most_telling(rows)
+    for row in shown:
         verdict = "ok" if row.ok else "WRONG"
         text = f"{verdict}: {row.detail}" if row.detail else verdict
         cells.append((row.case, row.output, f"{row.max_abs:.2g}", f"{row.max_rel:.2g}", row.tolerance, text))
     widths = [max(len(line[i]) for line in cells) for i in range(len(header) - 1)]
-    return [
+    lines = [
         "  " + "  ".join([*(cell.ljust(w) for cell, w in zip(line, widths, strict=False)), line[-1]]) for line in cells
     ]
+    if len(shown) < len(rows):
+        lines.append(f"  and {len(rows) - len(shown)} more rows, all ok (`table` in Python and --json have them)")
+    return lines
+
+
+def _most_telling(rows: tuple[Comparison, ...]) -> list[Comparison]:
+    """Up to MOST_ROWS rows, and all that are wrong, in their order."""
+
+    def rank(place: int) -> tuple[bool, bool, float]:
+        row = rows[place]
+        return row.ok, row.case != rows[0].case, -np.nan_to_num(row.max_rel, nan=0.0)
+
+    wrong = sum(not row.ok for row in rows)
+    first = sorted(range(len(rows)), key=rank)[: max(MOST_ROWS, wrong)]
+    return [rows[place] for place in sorted(first)]
 
 
 def relative_distance(pairs: Sequence[tuple[Array, Array]]) -> float:
