@@ -34,6 +34,7 @@ QUESTIONS = (
     ),
     *("hash(x.max().item()) == 0", "x.max().item().hex() > '0x2'", "x.storage()[0] > {c}", "x[0].data_ptr() == 0"),
     *("x.view(-1, {k}).shape[0] > 1", "x.reshape({k}, -1).max() > {c}", "torch.cat([x, x.T]).shape[0] > {k}"),
+    *("12 // ({n} - {k}) > 1", "{m} % ({n} - {k}) > 1", "{m} / ({n} - {k}) > 1"),
     *("x.undefined > 1", "{{1: 2}}[{n}] > 1", "[][{k}] > 1", "int('{k}?') > 1", "x.max(dim=5).values.sum() > {c}"),
 )
 

@@ -152,6 +152,12 @@ class Log:
             return False
         return expression.xreplace(self.symbols) == self.otherwise.expression and _place() == self.otherwise.place
 
+    def divides(self, divisor: Any) -> None:
+        """Notes that Python divides by a number of sizes; where it is 0 that is an error, which may be caught."""
+        if not self.operator and not expressions.data_symbols(divisor):
+            condition = expressions.is_zero(divisor)
+            self.asked(condition, self.value_of(condition))
+
     def computed(self, expression: Any, answer: Any) -> None:
         """Notes a number, or a condition on sizes, that is computed in floating point, or that int64 may not hold.
 

@@ -14,7 +14,7 @@ from typing import Any
 from torch_onnx_compat.backends.custom_operators import run_functions
 from torch_onnx_compat.backends.internals import rnn_decompositions, symbolic
 from torch_onnx_compat.backends.internals.number_kinds import told_as_numbers
-from torch_onnx_compat.backends.internals.number_watchers import watch_numbers
+from torch_onnx_compat.backends.internals.number_watchers import watch_divisors, watch_numbers
 from torch_onnx_compat.backends.internals.numbers import complete_numbers
 from torch_onnx_compat.backends.internals.quotients import quick_quotients
 from torch_onnx_compat.backends.quiet import quiet_logs
@@ -147,6 +147,7 @@ def _observed(
         told_as_numbers(prepared.python_modules),
         errors,
         watch_numbers(symbols, log.read),
+        watch_divisors(symbols, log.divides),
         Reads(symbols, mode.actual, log),
         log.found.calls,
         run_functions(prepared.translated_operators),

@@ -70,6 +70,33 @@ def watch_texts(read: Callable[[Any], str | None]) -> Iterator[None]:
         yield
 
 
+_DIVISIONS = ("_int_floordiv", "_int_truediv", "_float_truediv", "_mod")
+
+
+@contextmanager
+def watch_divisors(symbols: Symbols, note: Callable[[Any], None]) -> Iterator[None]:
+    """While active, `note` is told each expression that is divided by: Python raises an error where it is 0.
+
+    Args:
+        symbols: Whose numbers.
+        note: Told the divisor's expression.
+    """
+    from torch.fx.experimental.sym_node import SymNode
+
+    def watcher(plain: Callable[..., Any]) -> Callable[..., Any]:
+        def method(self: Any, other: Any) -> Any:
+            if self.shape_env is symbols.environment and other.expr.free_symbols:
+                note(other.expr)
+            return plain(self, other)
+
+        return method
+
+    with ExitStack() as stack:
+        for name in _DIVISIONS:
+            stack.enter_context(_with_method(SymNode, name, watcher(getattr(SymNode, name))))
+        yield
+
+
 @contextmanager
 def _with_method(kind: type, name: str, method: Callable[..., Any]) -> Iterator[None]:
     """While active, a class has this method."""
