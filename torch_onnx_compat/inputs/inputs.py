@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -79,6 +80,15 @@ class Inputs:
     lengths: tuple[tuple[int, str], ...] = ()
     """Positions of tensors of lengths, or of offsets, each with the axis whose size is their largest value: it is that
     size at other sizes, too."""
+    formats: tuple[torch.memory_format | None, ...] = ()
+    """How the example's tensors lie in memory, where their channels come last; None elsewhere. A model may ask, so the
+    tensors of every other case lie alike."""
+
+    def __post_init__(self) -> None:
+        if any(self.formats):
+            formats = itertools.chain(self.formats, itertools.repeat(None))  # values that were added have none
+            alike = (t.contiguous(memory_format=f) if f else t for t, f in zip(self.tensors, formats, strict=False))
+            object.__setattr__(self, "tensors", tuple(alike))
 
     def call(self, tensors: Sequence[Tensor] | None = None) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and keyword arguments for forward, around other tensors if given."""
@@ -248,7 +258,16 @@ def bind(model: nn.Module, args: Any, kwargs: Mapping[str, Any] | None, input_na
         axes=tuple({} for _ in tensors),
         parameters=tuple(ordered),
         numbers=tuple((str(_name_path(path, ordered)[0]), value) for path, value in numbers),
+        formats=tuple(map(_format_of, tensors)),
     )
+
+
+def _format_of(tensor: Tensor) -> torch.memory_format | None:
+    if not tensor.is_contiguous():
+        for rank, memory_format in ((4, torch.channels_last), (5, torch.channels_last_3d)):
+            if tensor.dim() == rank and tensor.is_contiguous(memory_format=memory_format):
+                return memory_format
+    return None
 
 
 def _without_numbers(
