@@ -222,3 +222,15 @@ def test_sizes_of_an_axis_that_does_not_vary(dynamic, message):
 
     with pytest.raises(CompatError, match=message):
         export_compat(Twice(), torch.rand(2, 3), dynamic=dynamic, verify=Verify(sizes={"nob": [1, 77]}))
+
+
+def test_a_limit_far_above_a_small_example(exporter):
+    """An input of few numbers is not too large to try, however small the example is."""
+
+    def model(x):
+        return x[:, :5000] * 2 if x.shape[1] > 5000 else x
+
+    result = export_compat(model, (torch.randn(4, 8),), dynamic={"x": {0: "b", 1: "n"}}, exporter=exporter)
+    for rows, columns in ((1, 1), (4, 5000), (2, 5001), (3, 7000)):
+        x = torch.randn(rows, columns)
+        torch.testing.assert_close(result(x)[0], model(x))

@@ -18,8 +18,8 @@ MOST_ELEMENTS = 2**21
 MOST_ELEMENTS_ASKED = 2**24
 """The same for a question of Python's that a case in proportion to its size answers: a batch of a hundred pictures."""
 
-MOST_GROWTH = 512.0
-"""Largest ratio to the example, in elements, of the inputs of one case."""
+MOST_GROWTH, FEW_ELEMENTS = 512.0, 2**15
+"""Largest ratio to the example, in elements, of the inputs of one case; elements up to which the ratio is no matter."""
 
 MODERATE_GROWTH = 128.0
 MODERATE_SIZE = 2048
@@ -62,7 +62,7 @@ def is_affordable(
     example = max(count_elements(inputs, inputs.sizes()), 1)
     elements = count_elements(inputs, sizes)
     growth = elements / example
-    small = elements <= max(most_elements, 4 * example) and growth <= most_growth
+    small = elements <= max(most_elements, 4 * example) and (growth <= most_growth or elements <= FEW_ELEMENTS)
     return small and takes_at_most(AFFORDABLE_S / max(growth, growth**power, 1e-9))
 
 
