@@ -131,3 +131,29 @@ def test_a_caught_error_of_a_negative_size_is_no_padding(length, exporter):
     dynamic = {"x": {0: "batch", 1: "length"}}
     with pytest.raises(CompatError):
         export_compat(caught_where_there_is_nothing_to_pad, torch.randn(3, length), exporter=exporter, dynamic=dynamic)
+
+
+def to_whole_windows(x):
+    if x.shape[-1] % 4:
+        x = nn.functional.pad(x, (0, 4 - x.shape[-1] % 4))
+    if x.shape[-2] % 6 != 0:
+        x = nn.functional.pad(x, (0, 0, 6 - x.shape[-2] % 6, 0), value=2.0)
+    return x.unflatten(-1, (-1, 4)).sum(-1)
+
+
+def to_whole_windows_and_back(x):
+    height, width = x.shape[-2:]
+    rest = width % 8
+    if rest != 0:
+        x = nn.functional.pad(x, (0, 8 - rest))
+    return x.unflatten(-1, (-1, 8)).flip(-1).flatten(-2)[..., :width] + height
+
+
+@pytest.mark.parametrize("size", [(12, 8), (7, 9)])
+@pytest.mark.parametrize("model", [to_whole_windows, to_whole_windows_and_back])
+def test_a_branch_that_pads_to_whole_windows(model, size, exporter):
+    """What a branch pads has the size of whole windows; so have its strides, in whatever form they are computed."""
+    result = export_compat(model, (torch.randn(2, *size),), dynamic={"x": [0, 1, 2]}, exporter=exporter)
+    for other in ((1, 1), (6, 4), (12, 8), (7, 9), (13, 16), (24, 15)):
+        x = torch.randn(3, *other)
+        torch.testing.assert_close(result(x)[0], model(x))

@@ -177,14 +177,15 @@ def _run_export(job: ExportJob, log: CaptureLog, errors: CaughtErrors) -> Captur
 def _capture_derivatives(
     job: ExportJob, subject: Subject, run: Callable[[nn.Module], torch.export.ExportedProgram]
 ) -> Capture:
-    with internals.capturing_transforms():
+    with internals.capturing_transforms(), internals.short_sizes():
         found = derivatives.capture(subject, job.inputs.tensors, job.inputs.axes)
     symbols = {root: _symbol(root) for axes in job.inputs.axes for axis in axes.values() for root in axis.roots}
     sizes = {symbol: job.inputs.axes[index][dim].size(symbols) for symbol, (index, dim) in found.sizes.items()}
     assumed = dict.fromkeys(condition.xreplace(sizes) for condition in found.conditions)
     questions = (Question("condition", c, True, "torch.export") for c in assumed if c not in (True, False))
     note = "the model differentiates as it runs; the file holds the operators of the backward pass."
-    return Capture(run(found.module), assumed=tuple(questions), notes=[note], sizes=sizes)
+    with internals.short_sizes():
+        return Capture(run(found.module), assumed=tuple(questions), notes=[note], sizes=sizes)
 
 
 def _with_parameters(subject: Subject, names: list[str]) -> Subject:

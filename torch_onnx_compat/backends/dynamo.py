@@ -114,6 +114,7 @@ def _export(job: ExportJob) -> ExportedGraph:
                 internals.cache_torchlib(),
                 internals.allow_dynamic_composites(),
                 internals.decompose_by_node(),
+                internals.short_sizes(),  # as they were captured: equal sizes in two forms are different to torch
                 internals.closing_transforms(),
                 undo_capture(job.subject.twin),  # torch 2.6 writes to constants once more
             ):
