@@ -32,6 +32,9 @@ _SHAPED_AS_FIRST = frozenset({"ScatterND", "ScatterElements"})
 _END = 2**31 - 1
 """The least number by which a slice says that it goes to the end of its axis."""
 
+_MOST_AXES = 64
+"""Numbers that a list of sizes may hold."""
+
 
 class Emptiness:
     """The values of a model that may be empty.
@@ -115,6 +118,8 @@ class Emptiness:
         tensor = constant_tensor(value)
         if tensor is None:
             return value in self._sizes
+        if not tensor.dtype.is_integer() or tensor.size > _MOST_AXES:  # weights are not read
+            return False
         numbers = tensor.numpy()
         return bool(np.all(numbers > 0 if is_product else numbers != 0))
 

@@ -22,22 +22,26 @@ _MEANS = ("ReduceMean", "GlobalAveragePool")
 def keep_nothing(model: ir.Model) -> None:
     """Mends the reductions of what may be empty at run time, in place; the others stay as they are."""
     nodes = [node for node in all_nodes(model.graph) if _differs_for_nothing(node)]
-    if not nodes:
+    if not nodes or not _of_nothing(nodes, Emptiness(model)):
         return
-    shapes.infer_model(model)
-    emptiness = Emptiness(model)
+    shapes.infer_model(model)  # which tells of more values that they are never empty
     scope = Scope(model)
-    for node in nodes:
-        given = node.inputs[0]
-        if given is not None and emptiness.may_be_empty(given, _axes(node)):
-            _mend(node, given, scope, model.opset_imports[""])
+    for node, given in _of_nothing(nodes, Emptiness(model)):
+        _mend(node, given, scope, model.opset_imports[""])
 
 
 def _differs_for_nothing(node: ir.Node) -> bool:
-    if node.op_type != "ReduceMax" or node.inputs[0] is None:
+    if node.op_type != "ReduceMax":
         return node.op_type in _MEANS
-    cast = node.inputs[0].producer()
-    return cast is not None and cast.op_type == "Cast" and cast.inputs[0].dtype is ir.DataType.BOOL
+    cast = node.inputs[0].producer() if node.inputs[0] is not None else None
+    truths = cast.inputs[0] if cast is not None and cast.op_type == "Cast" else None
+    return truths is not None and truths.dtype is ir.DataType.BOOL
+
+
+def _of_nothing(nodes: Sequence[ir.Node], emptiness: Emptiness) -> list[tuple[ir.Node, ir.Value]]:
+    """The nodes that may reduce nothing, each with what it reduces."""
+    pairs = ((node, node.inputs[0]) for node in nodes)
+    return [(node, given) for node, given in pairs if given is not None and emptiness.may_be_empty(given, _axes(node))]
 
 
 def _axes(node: ir.Node) -> Sequence[int] | None:
