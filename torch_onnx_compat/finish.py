@@ -17,6 +17,7 @@ from torch_onnx_compat.graph.names import claim_name, rename
 from torch_onnx_compat.graph.opset.convert import convert
 from torch_onnx_compat.graph.padding import keep_zeros
 from torch_onnx_compat.graph.provenance import drop_traces, strip_adapter
+from torch_onnx_compat.graph.reductions import keep_nothing
 from torch_onnx_compat.graph.slim.scales import multiply_scales
 from torch_onnx_compat.graph.tidy.tidy import tidy
 from torch_onnx_compat.graph.walk import all_nodes
@@ -49,6 +50,7 @@ def finish(raw: ExportedGraph, job: ExportJob, file: File, metadata: dict[str, A
         if file.scales and is_fixed:
             multiply_scales(model)
     convert(model, file.opset)
+    keep_nothing(model)
     adapt_to_target(model, job.plan.target)
     keep_zeros(model)
     keep_rounding(model)

@@ -145,6 +145,31 @@ def test_only_real_numbers_are_special():
     assert not check(lambda x: x * 2, lambda x: x * 3, how=Verify(random=False)).rows
 
 
+def test_booleans_are_tried_all_false_and_all_true():
+    mask = torch.arange(8) % 3 == 0
+    changed = list(special_inputs(prepare(lambda x, m: x[..., m], (X, mask)).inputs))
+    masks = {c.label: c.inputs.tensors[1] for c in changed if torch.equal(c.inputs.tensors[0], X)}
+    assert {label: sorted(set(m.tolist())) for label, m in masks.items()} == {
+        "booleans all False": [False],
+        "booleans all True": [True],
+    }
+    assert [c.is_ordinary for c in changed] == [True] * 6 + [False] * 5
+    assert len(list(special_inputs(prepare(lambda m: m.int(), (mask,)).inputs))) == 2
+
+
+@pytest.mark.parametrize(("wrong_at", "mask"), [("booleans all False", torch.any), ("booleans all True", torch.all)])
+def test_a_file_that_is_wrong_at_masks_of_one_value_fails(wrong_at, mask):
+    def model(x):
+        return torch.where(x, 1.0, 2.0)
+
+    def wrong(x):
+        return model(x) + (mask(x) == (wrong_at == "booleans all True"))
+
+    findings = check(model, wrong, torch.arange(8) % 3 == 0)
+    assert findings.failed is not None
+    assert {row.case for row in findings.rows if not row.ok} == {wrong_at}
+
+
 def test_extreme_values_are_not_tried_on_operators_of_other_libraries_and_it_is_said():
     def sampled(x):
         return torchvision.ops.roi_align(x, [torch.tensor([[0.0, 0.0, 4.0, 4.0]])] * 2, 3)

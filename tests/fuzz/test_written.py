@@ -42,6 +42,9 @@ IDIOMS = [
     ("old_code.YoloLayer", "dynamo"),
     ("old_code.ScaledBoxes", "dynamo"),
     ("old_code.HiddenByVariable", "torchscript"),
+    ("selections.SpreadOfMasked", "torchscript"),
+    ("selections.TruthsOfMasked", "dynamo"),
+    ("selections.MeanOfTheRest", "dynamo"),
 ]
 
 LONG = {

@@ -1,5 +1,7 @@
 """Tries a file on special values: zeros, equal values, sorted ones; NaN, infinities, the largest and the smallest.
 
+And on masks that select nothing, or everything.
+
 At ordinary special values a file must be right as anywhere. At NaN and infinities onnxruntime's kernels, not the file,
 are often what differs: that is a note. Inputs that the original refuses are left out.
 """
@@ -51,7 +53,7 @@ SLOWEST = 20.0
 
 @dataclass(frozen=True)
 class Special:
-    """The example with special values in place of its real numbers."""
+    """The example with special values in place of its real numbers, or of its booleans."""
 
     label: str
     inputs: Inputs
@@ -71,22 +73,31 @@ class Findings:
 
 
 def special_inputs(inputs: Inputs) -> Iterator[Special]:
-    """The example with special values, the ordinary ones first; none where no input holds real numbers.
+    """The example with special values, the ordinary ones first; none where no input holds real numbers or booleans.
 
     Args:
         inputs: The example.
     """
-    if not any(tensor.is_floating_point() and tensor.numel() for tensor in inputs.tensors):
-        return
-    for label, change, is_ordinary in _CHANGES:
-        tensors = tuple(_changed(t, change, is_ordinary) for t in inputs.tensors)
-        yield Special(label, replace(inputs, tensors=tensors), is_ordinary)
+    for changes, concerns, is_ordinary in (
+        (_ORDINARY, torch.is_floating_point, True),
+        (_MASKS, _is_boolean, True),
+        (_EXTREME, torch.is_floating_point, False),
+    ):
+        concerned = [bool(tensor.numel()) and concerns(tensor) for tensor in inputs.tensors]
+        for label, change in changes if any(concerned) else ():
+            tensors = tuple(
+                _changed(tensor, change, is_ordinary) if is_concerned else tensor
+                for tensor, is_concerned in zip(inputs.tensors, concerned, strict=True)
+            )
+            yield Special(label, replace(inputs, tensors=tensors), is_ordinary)
+
+
+def _is_boolean(tensor: Tensor) -> bool:
+    return tensor.dtype == torch.bool
 
 
 def _changed(tensor: Tensor, change: Callable[[Tensor], Tensor], is_ordinary: bool) -> Tensor:
     """A tensor with special values; at ordinary ones, what has to be sorted, such as bounds, stays so."""
-    if not tensor.is_floating_point() or not tensor.numel():
-        return tensor
     return sort_like(tensor, change(tensor)) if is_ordinary else change(tensor)
 
 
@@ -318,15 +329,25 @@ def _sorted(tensor: Tensor) -> Tensor:
 
 EQUAL = "equal values"
 _INFINITY = float("inf")
-_CHANGES: tuple[tuple[str, Callable[[Tensor], Tensor], bool], ...] = (
-    ("zeros", torch.zeros_like, True),
-    ("a few zeros", _with_places(0.0), True),
-    (EQUAL, _equal, True),
-    ("sorted values", _sorted, True),
-    ("negative zeros", lambda t: -torch.zeros_like(t), False),
-    ("NaN inputs", _with_places(float("nan"), first=1), False),  # onnxruntime's ReduceMax takes one that is the first
-    ("infinite inputs", _with_places(_INFINITY, -_INFINITY), False),
-    ("the largest inputs", lambda t: _alternate(t, torch.finfo(t.dtype).max), False),
-    ("the smallest inputs", lambda t: _alternate(t, torch.finfo(t.dtype).smallest_normal), False),
+_Changes = tuple[tuple[str, Callable[[Tensor], Tensor]], ...]
+"""Labels, and what becomes of a tensor."""
+
+_ORDINARY: _Changes = (
+    ("zeros", torch.zeros_like),
+    ("a few zeros", _with_places(0.0)),
+    (EQUAL, _equal),
+    ("sorted values", _sorted),
 )
-"""Labels, what becomes of a tensor, and whether a file must be right there."""
+"""Real numbers at which a file must be right."""
+
+_MASKS: _Changes = (("booleans all False", torch.zeros_like), ("booleans all True", torch.ones_like))
+"""Booleans at which a file must be right; draws hold some of both."""
+
+_EXTREME: _Changes = (
+    ("negative zeros", lambda t: -torch.zeros_like(t)),
+    ("NaN inputs", _with_places(float("nan"), first=1)),  # onnxruntime's ReduceMax takes one that is the first
+    ("infinite inputs", _with_places(_INFINITY, -_INFINITY)),
+    ("the largest inputs", lambda t: _alternate(t, torch.finfo(t.dtype).max)),
+    ("the smallest inputs", lambda t: _alternate(t, torch.finfo(t.dtype).smallest_normal)),
+)
+"""Real numbers at which a difference is a note."""
