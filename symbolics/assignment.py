@@ -141,8 +141,8 @@ def setitem_of_single_axes(self: Tensor, key: Any, value: Any) -> None:
 
 
 @decomposition(torch.index_put, **WRITING)
-def index_put_of_several(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
-    """Writes at several indices a value that may broadcast; stock TorchScript takes it to have all cells.
+def index_put_to_expanded(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """Writes at indices a value that may broadcast; stock TorchScript takes it to have all cells.
 
     Sums, single numbers and masks are left to others.
 
@@ -150,7 +150,7 @@ def index_put_of_several(self: Tensor, indices: Any, values: Tensor, accumulate:
     Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.index_put_.html
     """
     are_integers = all(isinstance(k, Tensor) and not _is_mask(k) for k in indices)
-    if accumulate or len(indices) < 2 or not are_integers or not values.dim():
+    if accumulate or not are_integers or not values.dim():
         return NotImplemented
     return torch.index_put(self, indices, values.expand(self[tuple(indices)].shape))
 

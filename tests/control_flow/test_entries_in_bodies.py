@@ -1,4 +1,4 @@
-"""What entries and the repairs of exporters write otherwise is written otherwise in branches and bodies of loops, too."""
+"""Calls that entries and repairs write otherwise: in branches and in bodies of loops as well."""
 
 import onnxruntime
 import pytest

@@ -179,13 +179,16 @@ EXAMPLES = [
         broken=write_elsewhere,
     ),
     Example(
-        "index_put_of_several",
-        lambda x, top: x.index_put((torch.arange(x.shape[0])[:, None], top), x[:, :2] + 1),
+        "index_put_to_expanded",
+        lambda x, top: (
+            x.index_put((torch.arange(x.shape[0])[:, None], top), x[:, :2] + 1),
+            torch.index_put(x, (top[:, 0] * 0,), x[0]),
+        ),
         (torch.randn(3, 6, 4), TOP),
         dynamic={"x": {0: "batch", 1: "places"}, "top": {0: "batch"}},
         samples=[(torch.randn(2, 1, 4), torch.zeros(2, 2, dtype=torch.int64))],
         broken=lambda self, indices, values, accumulate=False: self + 1,
-        leaves=lambda x, top: x.index_put((top[:, 0],), x[0]),
+        leaves=lambda x, top: (x.index_put((top[:, 0],), x.amax()), x.index_put((x > 0,), x[0, 0, :1])),
     ),
 ]
 
