@@ -1,8 +1,9 @@
-"""Calls that entries and repairs write otherwise: in branches and in bodies of loops as well."""
+"""Calls that entries and repairs write otherwise, and torch's recurrent layers: in branches and in bodies of loops."""
 
 import onnxruntime
 import pytest
 import torch
+from torch import nn
 
 from torch_onnx_compat import export_compat
 
@@ -73,3 +74,33 @@ def test_is_right(model, exporter, tmp_path):
         torch.manual_seed(steps)
         x = torch.rand(2, steps)
         torch.testing.assert_close(torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), model(x))
+
+
+class StepByStep(nn.Module):
+    """A layer that looks whether its weights were replaced, as torch.export replaces them."""
+
+    def __init__(self, kind):
+        super().__init__()
+        self.layer = kind(4, 5)
+
+    def forward(self, x, state):
+        both, found = state, []
+        if isinstance(self.layer, nn.LSTM):
+            both = (state, state * 2)
+        for step in range(x.shape[0]):
+            y, both = self.layer(x[step : step + 1], both)
+            found.append(y)
+        return torch.cat(found)
+
+
+@pytest.mark.parametrize("kind", [nn.LSTM, nn.GRU, nn.RNN])
+def test_recurrent_layer_in_a_loop(kind, exporter, tmp_path):
+    path = tmp_path / "model.onnx"
+    torch.manual_seed(0)
+    model, state = StepByStep(kind).eval(), torch.randn(1, 2, 5)
+    export_compat(model, (torch.randn(3, 2, 4), state), path, dynamic={"x": {0: "steps"}}, exporter=exporter)
+    session = onnxruntime.InferenceSession(path)
+    for steps in (1, 2, 7):
+        x = torch.randn(steps, 2, 4)
+        found = session.run(None, {"x": x.numpy(), "state": state.numpy()})[0]
+        torch.testing.assert_close(torch.from_numpy(found), model(x, state), rtol=1e-4, atol=1e-5)
