@@ -196,8 +196,8 @@ def _is_code(value: Any) -> bool:
 def _finds_own_weights(owner: Any, value: Any) -> bool:
     """Whether a value is a list of weak references to a module's own parameters, and to nothing else.
 
-    A torch.nn.LSTM sees by them that torch.export has replaced its weights, and makes them anew. Where they are put back
-    after a branch, it makes them anew once more.
+    A torch.nn.LSTM sees by them that torch.export has replaced its weights, and makes them anew. Where they are put
+    back after a branch, it makes them anew once more.
     """
     if not isinstance(value, list) or not value or not isinstance(owner, nn.Module):
         return False
