@@ -123,20 +123,36 @@ def setitem_of_single_axes(self: Tensor, key: Any, value: Any) -> None:
     if not all(isinstance(k, Tensor) for k in keys[first : first + len(indices)]):
         return NotImplemented
     has_mask = any(map(_is_mask, indices))
-    if not (has_mask and any(map(_takes_part, keys))) and not _loses_axes(value, has_mask):
+    are_several = len(indices) > 1 and (len(keys) > len(indices) or (isinstance(value, Tensor) and value.dim() > 0))
+    if not are_several and not (has_mask and any(map(_takes_part, keys))) and not _loses_axes(value, has_mask):
         return NotImplemented
     if not isinstance(value, Tensor):
         value = torch.full((), value, dtype=self.dtype)
     basic = [part for k in keys for part in ([slice(None)] * _covered(k) if isinstance(k, Tensor) else [k])]
     axis, covered = _axis_of(basic, first, self.dim()), sum(map(_covered, indices))
     width = max(1 if _is_mask(k) else k.dim() for k in indices)
-    part = self if len(keys) == len(indices) else self[tuple(basic)]
+    part = self if all(k == slice(None) for k in basic) else self[tuple(basic)]
     if axis:
         rank = part.dim() - covered + width
         part = part.movedim([axis + i for i in range(covered)], list(range(covered)))
         if value.dim():
             value = value[(None,) * (rank - value.dim())].movedim([axis + i for i in range(width)], list(range(width)))
     part.index_put_(tuple(indices), value.to(self.dtype))
+
+
+@decomposition(torch.index_put, **WRITING)
+def index_put_to_expanded(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
+    """Writes at indices a value that may broadcast; stock TorchScript takes it to have all cells.
+
+    Sums, single numbers and masks are left to others.
+
+    Math: the value takes the shape of what is read there.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.index_put_.html
+    """
+    are_integers = all(isinstance(k, Tensor) and not _is_mask(k) for k in indices)
+    if accumulate or not are_integers or not values.dim():
+        return NotImplemented
+    return torch.index_put(self, indices, values.expand(self[tuple(indices)].shape))
 
 
 def _loses_axes(value: Any, at_mask: bool) -> bool:

@@ -93,6 +93,19 @@ def arange_of_fractions(*args: Any, **options: Any) -> Tensor:
     return torch.arange(start, end, step, dtype=torch.float64, **rest).to(dtype)
 
 
+@decomposition(torch.eye, needed_on=("torchscript",), exactness=Exactness.BITWISE)
+def eye_of_narrow_type(*size: Any, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
+    """Identity of truth values or of narrow integers; onnxruntime has no EyeLike of them.
+
+    Math: 0 and 1 are the same numbers in every type.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.eye.html; EyeLike of onnxruntime's
+            docs/OperatorKernels.md
+    """
+    if dtype not in (torch.bool, torch.uint8, torch.int8, torch.int16, torch.bfloat16):
+        return NotImplemented
+    return torch.eye(*size, dtype=torch.int32, **options).to(dtype)
+
+
 @decomposition(torch.full, needed_on=("torchscript",), exactness=Exactness.BITWISE)
 def full_of_whole_number(size: Any, fill_value: Any, *, dtype: torch.dtype | None = None, **options: Any) -> Tensor:
     """A whole number where no type is given, or a truth value; stock TorchScript writes float32, or fails an assertion.

@@ -452,16 +452,21 @@ def where_of_bool(condition: Tensor, *branches: Tensor | float, input: None = No
     return chosen.to(torch.bool) if dtype == torch.bool else chosen
 
 
+@decomposition(Tensor.where, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
+def where_of_tensor(self: Tensor, condition: Tensor, other: Tensor | float) -> Tensor:
+    """The method, of which self is the first branch, on booleans; as torch.where, which has the entry above."""
+    if not any(isinstance(branch, Tensor) and branch.dtype == torch.bool for branch in (self, other)):
+        return NotImplemented
+    return torch.where(condition, self, other)
+
+
 @decomposition(torch.masked_fill, needed_on=("torchscript", "dynamo"), exactness=Exactness.BITWISE)
 def masked_fill_of_bool(input: Tensor, mask: Tensor, value: Any) -> Tensor:
-    """Fills booleans; onnxruntime has no Where of bool.
-
-    Declines: a value that is a tensor.
-    """
+    """Fills booleans; onnxruntime has no Where of bool."""
     if input.dtype != torch.bool:
         return NotImplemented
     if isinstance(value, Tensor):
-        decline("the value must be a number, got a tensor")
+        return torch.where(mask, value.to(torch.bool), input)
     return input | mask if value else input & ~mask
 
 

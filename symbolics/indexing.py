@@ -276,7 +276,10 @@ def _where(op: Ops, x: Value, indices: list[Value | None], value: Value) -> Valu
     mask = op.cast(mask, torch.bool)
     if after:
         mask = op.Unsqueeze(mask, list(range(covered, covered + after)))
-    return op.Where(mask, op.cast(value, op.dtype(x)), x)
+    value = op.cast(value, op.dtype(x))
+    if op.dtype(x) == torch.bool:  # onnxruntime has no Where of bool
+        return op.Or(op.And(mask, value), op.And(op.Not(mask), x))
+    return op.Where(mask, value, x)
 
 
 # Indexing that goes wrong before it comes to an operator

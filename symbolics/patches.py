@@ -189,12 +189,28 @@ def tensor_unfold_to_take(self: Tensor, dimension: int, size: int, step: int) ->
     axis = dimension % self.dim()
     length = static_size(self, axis)
     if length is None:
-        starts = torch.arange(0, self.shape[axis] - size + 1, step, device=self.device)
-        table = starts.unsqueeze(1) + torch.arange(size, device=self.device)
-    else:
-        cells = [[start + cell for cell in range(size)] for start in range(0, length - size + 1, step)]
-        table = constant(cells, like=self, dtype=torch.int64)
-    return take(self, table, axis).movedim(axis + 1, self.dim())
+        return _unfold_by_ranges(self, axis, size, step)
+    cells = [[start + cell for cell in range(size)] for start in range(0, length - size + 1, step)]
+    return take(self, constant(cells, like=self, dtype=torch.int64), axis).movedim(axis + 1, self.dim())
+
+
+def _unfold_by_ranges(x: Tensor, axis: int, size: Any, step: Any) -> Tensor:
+    starts = torch.arange(0, x.shape[axis] - size + 1, step, device=x.device)
+    table = starts.unsqueeze(1) + torch.arange(size, device=x.device)
+    return take(x, table, axis).movedim(axis + 1, x.dim())
+
+
+@decomposition(Tensor.unfold, needed_on=("dynamo",), exactness=Exactness.BITWISE)
+def tensor_unfold_of_computed_size(self: Tensor, dimension: int, size: Any, step: Any) -> Tensor:
+    """Windows whose size or step is computed of sizes, which stock dynamo fixes.
+
+    Windows of a known size and step are left to torch.
+
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.Tensor.unfold.html
+    """
+    if (type(size) is int and type(step) is int) or not self.dim():
+        return NotImplemented
+    return _unfold_by_ranges(self, dimension % self.dim(), size, step)
 
 
 # Shuffles

@@ -30,6 +30,7 @@ ORDERS = {
         "setitem_to_expanded",
         "setitem_of_single_axes",
     ],
+    "torch.Tensor.unfold": ["tensor_unfold_to_take", "tensor_unfold_of_computed_size"],
     "torch.arange": ["arange_from_zero", "arange_of_fractions"],
     "torch.bincount": ["bincount_of_weights", "bincount_to_sum"],
     "torch.chunk": ["chunk_of_quantized", "chunk_of_few_cells"],

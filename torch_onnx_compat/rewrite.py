@@ -66,6 +66,8 @@ def rewrite(
 
 
 class _FunctionRewrites(CallCounter):
+    in_bodies = True
+
     def __init__(self, entries: Sequence[Rewrite], twin: nn.Module, plan: Plan, facts: SizeFacts | None) -> None:
         super().__init__(watched_functions(entries))
         self._table: dict[Any, list[Rewrite]] = {}

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from torch_onnx_compat.backends.internals.higher_order import without_function_modes
 from torch_onnx_compat.backends.internals.transforms import lets_subclasses_handle
 from torch_onnx_compat.functional.complex import Pair, answer
 from torch_onnx_compat.inputs import tree
@@ -34,6 +35,8 @@ class Watcher(TorchFunctionMode):
     A trace walks the Python stack at every operator that it records, so passing a call on takes one frame.
     """
 
+    in_bodies: ClassVar[bool] = False
+    """Whether it is in force in the branches and bodies that torch captures, too: it writes calls in another form."""
     modules: ClassVar[set[str]] = {__name__}
     """The modules of all watchers: their frames stand between a call of torch and the statement that makes it."""
 
@@ -169,6 +172,35 @@ def _callable(func: Any, args: tuple[Any, ...]) -> Callable[..., Any]:
 
 
 _METHODS = (types.MethodDescriptorType, types.WrapperDescriptorType)
+
+
+Body = Callable[..., Any]
+"""A branch of a conditional, or the body of a loop: a function of tensors."""
+
+
+@contextmanager
+def without_watchers() -> Iterator[Callable[[Body], Body]]:
+    """While active, torch may capture a conditional or a loop, which it cannot under watchers.
+
+    Yields:
+        What makes a body for torch to capture: those watchers are in force in it that write calls in another form, as
+        they are around it. Its calls have no number, since it stands for many rounds, or for one branch.
+    """
+    with without_function_modes(Watcher) as watchers:
+        kept = [watcher for watcher in watchers if watcher.in_bodies]
+
+        def under_watchers(body: Body) -> Body:
+            @functools.wraps(body)
+            def run(*tensors: Any) -> Any:
+                with ExitStack() as stack:
+                    for watcher in kept:
+                        stack.enter_context(watcher)
+                    stack.enter_context(_apart(_counters()))
+                    return body(*tensors)
+
+            return run
+
+        yield under_watchers
 
 
 class CallCounter(Watcher):

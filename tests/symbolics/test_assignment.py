@@ -86,6 +86,30 @@ def writes_beside_wide_masks(x, kinds):
     )
 
 
+def write_of_several(x, top, width):
+    """At an index for each batch and one for each place, which broadcast together to sizes that vary."""
+    batch = torch.arange(x.shape[0])[:, None]
+    first, second, third = x.clone(), x.clone(), x.clone()
+    first[batch, top] = x[:, : top.shape[1]] * 2
+    second.index_put_((batch, top), x[:, :1] + 1)
+    third[batch, top, torch.arange(width)[None, :2]] = x[:, :2, 0]
+    return first, second, third
+
+
+def write_beside_slices(x, top, width):
+    batch = torch.arange(x.shape[0])[:, None]
+    behind, before, part = x.clone(), x.repeat(3, 1, 1, 1), x.clone()
+    behind[batch, top, :] = x[:, : top.shape[1]] * 2
+    before[:, batch, top] = x[None, :, : top.shape[1]] * 3
+    part[batch, top, 1:] = x[:, : top.shape[1], 1:] - 1
+    part[batch, top, 0] = x[:, : top.shape[1], 1]
+    behind[batch, top - x.shape[1], :] += x[:, :1]
+    return behind, before, part
+
+
+TOP = torch.tensor([[1, 2], [0, 3], [2, 1]])
+
+
 def eager_refuses(writes):
     """Whether eager torch does: 2.6 takes a slice behind a mask of two axes for that of the second one."""
     try:
@@ -154,6 +178,18 @@ EXAMPLES = [
         samples=OTHER_KINDS,
         broken=write_elsewhere,
     ),
+    Example(
+        "index_put_to_expanded",
+        lambda x, top: (
+            x.index_put((torch.arange(x.shape[0])[:, None], top), x[:, :2] + 1),
+            torch.index_put(x, (top[:, 0] * 0,), x[0]),
+        ),
+        (torch.randn(3, 6, 4), TOP),
+        dynamic={"x": {0: "batch", 1: "places"}, "top": {0: "batch"}},
+        samples=[(torch.randn(2, 1, 4), torch.zeros(2, 2, dtype=torch.int64))],
+        broken=lambda self, indices, values, accumulate=False: self + 1,
+        leaves=lambda x, top: (x.index_put((top[:, 0],), x.amax()), x.index_put((x > 0,), x[0, 0, :1])),
+    ),
 ]
 
 
@@ -181,3 +217,11 @@ def test_a_row_at_a_mask_is_a_choice(exporter):
     result = assert_same_outputs(model, torch.randn(3, 4), exporter, dynamic="batch", samples=[(torch.zeros(2, 4),)])
     assert "Where" in result.nodes
     assert not {"ScatterND", "NonZero"} & set(result.nodes)
+
+
+@pytest.mark.parametrize("write", [write_of_several, write_beside_slices])
+def test_right_at_several_indices_of_any_size(write, exporter):
+    model = lambda x, top: write(x, top, 4)  # noqa: E731
+    samples = [(torch.randn(b, n, 4), torch.randint(0, n, (b, 1)).repeat(1, 2)) for b, n in ((3, 7), (1, 2), (5, 4))]
+    dynamic = {"x": {0: "batch", 1: "places"}, "top": {0: "batch"}}
+    assert_same_outputs(model, (torch.randn(3, 6, 4), TOP), exporter, dynamic=dynamic, samples=samples)

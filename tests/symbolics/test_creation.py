@@ -101,6 +101,19 @@ EXAMPLES = [
         ),
     ),
     Example(
+        "eye_of_narrow_type",
+        lambda x: (
+            ~torch.eye(x.shape[0], dtype=torch.bool),
+            torch.eye(x.shape[0], 3, dtype=torch.uint8),
+            torch.eye(n=2, m=x.shape[0], dtype=torch.int8),
+            torch.eye(x.shape[0], dtype=torch.int16),
+            torch.eye(x.shape[0], dtype=torch.bfloat16).float(),
+        ),
+        (torch.randn(3, 4),),
+        broken=lambda n, m=None, dtype=None: torch.zeros(n, m or n, dtype=dtype),
+        leaves=lambda x: (torch.eye(x.shape[0]), torch.eye(x.shape[0], dtype=torch.int64)),
+    ),
+    Example(
         "full_of_whole_number",
         lambda x: (
             torch.full((x.shape[0],), -1),

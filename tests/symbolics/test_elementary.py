@@ -100,7 +100,11 @@ EXAMPLES = [
     ),
     Example(
         "masked_fill_of_bool",
-        lambda x, i: ((i > 0).masked_fill(x > 0, True), (i > 0).masked_fill(x[0] > 0, 0)),
+        lambda x, i: (
+            (i > 0).masked_fill(x > 0, True),
+            (i > 0).masked_fill(x[0] > 0, 0),
+            (i > 0).masked_fill(x < 0, i[0, 0] > 5),
+        ),
         MIXED,
         leaves=lambda x, i: x.masked_fill(i > 0, 2.0),
     ),
@@ -297,6 +301,13 @@ EXAMPLES = [
         MIXED,
         broken=lambda condition, *branches: where_of_bool(~condition, *branches),
         leaves=lambda x, i: torch.where(i > 0, x, i),
+    ),
+    Example(
+        "where_of_tensor",
+        lambda x, i: ((x > 0).where(i > 0, i < 4), (i > 3).where(i > 0, i), i.where(x > 0, i > 2)),
+        MIXED,
+        broken=lambda self, condition, other: where_of_bool(~condition, self, other),
+        leaves=lambda x, i: x.where(i > 0, x + 1),
     ),
     Example(
         "copy",

@@ -242,6 +242,20 @@ def test_index_put_leaves_writing_to_dynamo():
     assert not (*result.applied, *result.declined)
 
 
+@pytest.mark.parametrize("value", [True, False])
+def test_truth_values_are_written_at_a_mask(value, exporter):
+    """onnxruntime has no Where of them."""
+
+    def write(x):
+        kept, rows, columns = x > 0.3, x > 0.3, x > 0.3
+        kept[x > 0.8] = value
+        rows[x[:, 0] > 0.5] = value
+        columns[:, x[0] > 0.5] = value
+        return kept, rows, columns
+
+    assert_same_outputs(write, (torch.rand(3, 5),), exporter, dynamic="batch", samples=[(torch.rand(7, 5),)])
+
+
 def test_sums_of_truth_values_are_declined():
     with pytest.raises(CompatError):
         assert_same_outputs(lambda x, i, v: add(x > 0, i, v > 0), ROWS, "torchscript", dynamic=DYNAMIC_ROWS)

@@ -105,6 +105,18 @@ EXAMPLES = [
         leaves=lambda x: F.unfold(x[None], 3),
     ),
     Example(
+        "tensor_unfold_of_computed_size",
+        lambda x: (
+            x.unfold(0, (x.shape[0] + 1) // 2, (x.shape[0] + 1) // 2),
+            x.unfold(0, x.shape[0] // 3 + 1, 1),
+            torch.cat((x, x)).unfold(0, 2, x.shape[0]),
+        ),
+        (torch.randn(20, 3),),
+        samples=[(torch.randn(1, 3),), (torch.randn(7, 3),)],
+        broken=lambda self, dimension, size, step: tensor_unfold_to_take(self, dimension, size, step) + 1,
+        leaves=lambda x: x.unfold(1, 2, 2),
+    ),
+    Example(
         "tensor_unfold_to_take",
         unfold_all,
         **UNFOLD,

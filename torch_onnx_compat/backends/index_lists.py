@@ -16,6 +16,8 @@ _INDEXED = (Tensor.__getitem__, Tensor.__setitem__)
 class IndexLists(Watcher):
     """Makes tensors of them, which exporters follow."""
 
+    in_bodies = True
+
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call has such an index; a list that is the whole index is one index for each axis to torch."""
         return func in _INDEXED and isinstance(args[1], (tuple, list)) and any(map(_is_list_of_tensors, args[1]))

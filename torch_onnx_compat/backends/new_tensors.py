@@ -14,6 +14,8 @@ from torch_onnx_compat.watch import Watcher
 class NewTensors(Watcher):
     """Makes tensors of sizes that a capture follows."""
 
+    in_bodies = True
+
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call makes a tensor of sizes, or of lists of them."""
         return func == Tensor.new_tensor and _holds_sizes(_data(args, kwargs))

@@ -32,6 +32,8 @@ torch.onnx refuses ``0.5 - arange(n)`` as torch.export captures it.
 class Promotion(Watcher):
     """Casts the integers of such a call."""
 
+    in_bodies = True
+
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call computes with integers in floating point."""
         if not args or not isinstance(args[0], Tensor):

@@ -28,6 +28,8 @@ ALONG_AN_AXIS: frozenset[Any] = frozenset(
 class ScalarTensors(Watcher):
     """Makes such a call on a tensor with one element."""
 
+    in_bodies = True
+
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether a call works along an axis that its tensor does not have."""
         if func not in ALONG_AN_AXIS or not args or not isinstance(args[0], Tensor):

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch_onnx_compat.check.cases import Case
 from torch_onnx_compat.check.compare import Array, Comparison, as_array, is_close
 from torch_onnx_compat.check.options import Verify
+from torch_onnx_compat.check.perturb import BreakTies
 from torch_onnx_compat.check.perturbed_runs import runs_rounded_otherwise
 from torch_onnx_compat.check.random_numbers import RandomNumbers
 from torch_onnx_compat.check.rounding import BUDGET_S, SHARE, compare_outputs
@@ -181,19 +182,37 @@ def _judge(
         return
     is_of_sums = special.label == EQUAL and all(row.max_rel <= ALIKE for row in bad)
     counts = special.is_ordinary and case.is_finite and not (bad and is_of_sums)
-    undecided = bool(bad) and counts and _is_undecided(bad, names, case, observation)
-    undecided = undecided or (bool(bad) and counts and _is_faint(bad, names, case, observation))
-    if counts and not undecided:
+    decided = _what_decides(bad, names, case, observation) if bad and counts else ""
+    if counts and not decided:
         findings.rows += rows
         findings.failed = special.inputs if bad else None
     elif bad:
-        findings.notes.append(_note(special, bad, undecided=undecided))
+        findings.notes.append(_note(special, bad, decided))
 
 
-def _note(special: Special, bad: Sequence[Comparison], *, undecided: bool) -> str:
+def _what_decides(bad: Sequence[Comparison], names: Sequence[str], case: Case, observation: Observation) -> str:
+    """What nobody promises, and what would have the original come to something else, too; empty if nothing would."""
+    if not any(row.output for row in bad):
+        return "the order of equal values decides whether the model runs" if _fails_by_ties(case, observation) else ""
+    undecided = _is_undecided(bad, names, case, observation) or _is_faint(bad, names, case, observation)
+    return "rounding decides what the model computes" if undecided else ""
+
+
+def _fails_by_ties(case: Case, observation: Observation) -> bool:
+    """Whether the original refuses the inputs where its operations sort equal values in another order."""
+    for lowest_first in (True, False):
+        mode = BreakTies(lowest_first=lowest_first)
+        try:
+            observation.reference(f"{case.label}, sorted otherwise", case.inputs, within=mode)
+        except ModelRefused:
+            return mode.has_ties
+    return False
+
+
+def _note(special: Special, bad: Sequence[Comparison], decided: str) -> str:
     outputs = "; ".join(f"output {row.output!r}: {row.detail}" if row.output else row.detail for row in bad)
-    if undecided:
-        return f"at {special.label} rounding decides what the model computes, so nothing was compared ({outputs})."
+    if decided:
+        return f"at {special.label} {decided}, so nothing was compared ({outputs})."
     return f"at {special.label} the file differs from eager torch: {outputs}."
 
 

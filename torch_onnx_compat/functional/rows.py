@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.catalogue.entry import decline
 from torch_onnx_compat.tracing import is_tracing, without_tracing
-from torch_onnx_compat.watch import Watcher
+from torch_onnx_compat.watch import without_watchers
 
 
 def map_rows(function: Callable[..., Tensor], rows: Sequence[Tensor], read: Sequence[Tensor] = ()) -> Tensor:
@@ -35,8 +35,8 @@ def map_rows(function: Callable[..., Tensor], rows: Sequence[Tensor], read: Sequ
         items, carried, others = tensors[: len(rows)], tensors[len(rows)], tensors[len(rows) + 1 :]
         return carried.clone(), function(*items, *others)
 
-    with internals.without_function_modes(Watcher):
-        _, found = internals.call_scan(body, list(rows), [torch.zeros(())], list(read))
+    with without_watchers() as under_watchers:
+        _, found = internals.call_scan(under_watchers(body), list(rows), [torch.zeros(())], list(read))
     result: Tensor = found
     return result
 
@@ -87,8 +87,8 @@ def _scan(function: Step, rows: Tensor, start: Tensor) -> tuple[Tensor, Tensor]:
         new = function(so_far, row)
         return new, new.clone()
 
-    with internals.without_function_modes(Watcher):
-        last, every = internals.call_scan(round_of, [rows], [start], [])
+    with without_watchers() as under_watchers:
+        last, every = internals.call_scan(under_watchers(round_of), [rows], [start], [])
     return last, every
 
 

@@ -112,8 +112,12 @@ def call_scan(body: Callable[..., Any], rows: list[Any], state: list[Any], read:
 
 
 @contextmanager
-def without_function_modes(kind: type | tuple[type, ...]) -> Iterator[None]:
-    """While active, TorchFunctionModes of a class are off their stack; torch.cond cannot be captured under them."""
+def without_function_modes(kind: type | tuple[type, ...]) -> Iterator[list[Any]]:
+    """While active, TorchFunctionModes of a class are off their stack; torch.cond cannot be captured under them.
+
+    Yields:
+        Those that are off, the last one sees a call first.
+    """
     overrides = first_module("torch.overrides")
     modes: list[Any] = []
     try:
@@ -122,7 +126,7 @@ def without_function_modes(kind: type | tuple[type, ...]) -> Iterator[None]:
         for mode in reversed(modes):
             if not isinstance(mode, kind):
                 overrides._push_mode(mode)
-        yield
+        yield [mode for mode in reversed(modes) if isinstance(mode, kind)]
     finally:
         while overrides._get_current_function_mode_stack():
             overrides._pop_mode()

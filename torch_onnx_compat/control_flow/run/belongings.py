@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import types
+import weakref
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -151,6 +152,7 @@ class State:
             for owner, name, now, before in self.tables
             if name in ("", "_buffers")
             for key in _changed_keys(now, before)
+            if not _finds_own_weights(owner, now.get(key))
         }
 
     @_without_notes
@@ -189,6 +191,18 @@ def _is_code(value: Any) -> bool:
     """Whether it is a module, a class or a function without variables of others, which may hold a tensor."""
     kinds = (types.ModuleType, type, types.BuiltinFunctionType)
     return isinstance(value, kinds) or (isinstance(value, types.FunctionType) and not value.__closure__)
+
+
+def _finds_own_weights(owner: Any, value: Any) -> bool:
+    """Whether a value is a list of weak references to a module's own parameters, and to nothing else.
+
+    A torch.nn.LSTM sees by them that torch.export has replaced its weights, and makes them anew. Where they are put
+    back after a branch, it makes them anew once more.
+    """
+    if not isinstance(value, list) or not value or not isinstance(owner, nn.Module):
+        return False
+    own = {id(weight) for weight in owner._parameters.values()}
+    return all(one is None or (type(one) is weakref.ref and id(one()) in own) for one in value)
 
 
 def _changed_keys(now: dict[str, Any], before: dict[str, Any]) -> list[str]:

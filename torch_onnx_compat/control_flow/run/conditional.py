@@ -19,7 +19,7 @@ from torch_onnx_compat.control_flow.run.refusal import RefusedDecision
 from torch_onnx_compat.control_flow.run.session import Session
 from torch_onnx_compat.places import first_line
 from torch_onnx_compat.tracing import is_tracing, without_tracing
-from torch_onnx_compat.watch import Watcher
+from torch_onnx_compat.watch import without_watchers
 
 
 def make_if(session: Session, condition: Tensor, then: Branch, otherwise: Branch) -> Any:
@@ -60,10 +60,9 @@ def _make(
     if is_tracing():
         return _script_both(session, handed[0], branches, read, given)
     _check_alike(branches)
-    with internals.without_function_modes(Watcher):
-        chosen: tuple[Tensor, ...] = internals.call_cond(
-            handed[0], branches[0].over(read), branches[1].over(read), given
-        )
+    with without_watchers() as under_watchers:
+        then, otherwise = (under_watchers(branch.over(read)) for branch in branches)
+        chosen: tuple[Tensor, ...] = internals.call_cond(handed[0], then, otherwise, given)
     return chosen
 
 

@@ -26,7 +26,7 @@ from torch_onnx_compat.control_flow.run.session import Session, as_tensor
 from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.places import short
 from torch_onnx_compat.tracing import is_tracing, without_tracing
-from torch_onnx_compat.watch import Watcher
+from torch_onnx_compat.watch import without_watchers
 
 
 @dataclass
@@ -128,8 +128,8 @@ class LoopPlan:
         else:
             self._refuse_joins()
             state, read, numbers = clone_arguments(state), clone_arguments(self.read), torch.arange(length)
-            with internals.without_function_modes(Watcher):
-                made = internals.call_scan(_clone_results(body), [numbers], state, read)
+            with without_watchers() as under_watchers:
+                made = internals.call_scan(under_watchers(_clone_results(body)), [numbers], state, read)
         return self._values_after(made, by_value=self.session.from_data(length))
 
     def while_loop(self, go: Tensor, number: Tensor | None, length: Any) -> dict[str, Any]:
@@ -182,8 +182,8 @@ class LoopPlan:
             return *made[: count + 1], *written
 
         given, others = clone_arguments([*state, *stores]), clone_arguments(read)
-        with internals.without_function_modes(Watcher):
-            made = internals.call_while_loop(_clone_results(write), given, others)[1:]
+        with without_watchers() as under_watchers:
+            made = internals.call_while_loop(under_watchers(_clone_results(write)), given, others)[1:]
         note_made(made)
         for place in range(count, len(made)):
             rounds = torch.arange(made[place].shape[0]) < made[0]
