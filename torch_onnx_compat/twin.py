@@ -24,10 +24,13 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat.backends.internals.custom_operators import CustomOpDef
-from torch_onnx_compat.caller.memory import Memory, Overlap, copying_memory, memory_in, put_into
+from torch_onnx_compat.caller import memory, weak_references
+from torch_onnx_compat.caller.copiers import CopyAnew, copying_by
+from torch_onnx_compat.caller.memory import Memory, memory_in, put_into
 from torch_onnx_compat.caller.reach import Reach, find_reach
 from torch_onnx_compat.caller.rebind import rebind_functions
 from torch_onnx_compat.caller.undo import Outside, assign, changes_its_weight, memory_of
+from torch_onnx_compat.caller.weak_references import WeakReferences
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.garbage import pause_collection
 from torch_onnx_compat.tracing import below_function_modes
@@ -53,13 +56,13 @@ def twin_of(model: nn.Module, training: bool | None = False, reach: Reach | None
         CompatError: Something in the module cannot be copied; the message says where it is.
     """
     reach = find_reach(model) if reach is None else reach
-    memory = Memory(reach.written)
+    copied, references = Memory(reach.written), WeakReferences()
     while True:
         try:
-            twin = _twin_of(model, reach, memory)
+            twin = _twin_of(model, reach, copied, references)
             break
-        except Overlap:  # noted in the memory
-            memory = memory.anew()
+        except CopyAnew:  # they know by now what belongs together
+            copied = copied.anew()
     for module in twin.modules():
         if getattr(module, "_compiled_call_impl", None) is not None:
             module._compiled_call_impl = None
@@ -68,25 +71,27 @@ def twin_of(model: nn.Module, training: bool | None = False, reach: Reach | None
     return twin
 
 
-def _twin_of(model: nn.Module, reach: Reach, memory: Memory) -> nn.Module:
+def _twin_of(model: nn.Module, reach: Reach, copied: Memory, references: WeakReferences) -> nn.Module:
     """The same, in the modes that the modules are in.
 
     Raises:
-        Overlap: What was copied by itself shares memory with something else.
+        CopyAnew: What was copied by itself belongs to something else.
     """
     memo: dict[int, Any] = {}
-    put_into(memo, memory)
+    put_into(memo, copied)
+    references.put_into(memo)
     _take_parameters(model, memo)
     shared = {memory_of(p) for p in model.parameters()}
     wrapped = [m for m in model.modules() if _attribute_of_wrapped(type(m)) is not None]
     try:
-        with _CopyTensors(), _share_uncopyable(), copying_memory(), pause_collection():
+        with _CopyTensors(), _share_uncopyable(), copying_by(_COPIERS), pause_collection():
             for wrapper in reversed(wrapped):  # inner ones first, so that the outer copy finds them in the memo
                 memo[id(wrapper)] = _copy(without_wrappers(wrapper), memo)
             twin: nn.Module = _copy(model, memo)
             _separate(twin, {id(m) for m in model.modules()}, memo)
             functions = rebind_functions(twin, memo, lambda other: _copy_other(other, memo))
-    except (CompatError, Overlap):
+            references.check(memo)
+    except (CompatError, CopyAnew):
         raise
     except Exception as error:
         raise _uncopyable(model, memo, error) from error
@@ -185,7 +190,7 @@ def _take_parameters(model: nn.Module, memo: dict[int, Any]) -> None:
     Parameters that forward writes to have memory of their own: those of embeddings with `max_norm`, and those in
     `written`, addresses of memory that an earlier run wrote to.
     """
-    memory = memory_in(memo)
+    known = memory_in(memo)
     owned = {id(m.weight) for m in model.modules() if changes_its_weight(m)}
     for name, parameter in model.named_parameters():
         if is_lazy(parameter):
@@ -194,10 +199,10 @@ def _take_parameters(model: nn.Module, memo: dict[int, Any]) -> None:
             continue
         values = parameter.data  # not detach(), whose result counts its writes on the caller's parameter
         storage = memory_of(values)
-        if id(parameter) in owned or storage in memory.written:
-            values = memory.tensor(values)
+        if id(parameter) in owned or storage in known.written:
+            values = known.tensor(values)
         else:
-            memory.share(values, storage)
+            known.share(values, storage)
         memo[id(parameter)] = nn.Parameter(values, requires_grad=False)
 
 
@@ -227,6 +232,7 @@ def _share_uncopyable() -> Iterator[None]:
         table.update(before)
 
 
+_COPIERS = {**memory.COPIERS, **weak_references.COPIERS}
 _TABLES = frozenset({"_modules", "_parameters", "_buffers"})
 
 
@@ -257,9 +263,9 @@ def _uncopyable(model: nn.Module, memo: dict[int, Any], error: Exception) -> Com
             if name in _TABLES:
                 continue
             try:
-                with _CopyTensors(), _share_uncopyable(), copying_memory():
+                with _CopyTensors(), _share_uncopyable(), copying_by(_COPIERS):
                     copy.deepcopy(value, dict(memo))
-            except Overlap:
+            except CopyAnew:
                 continue
             except Exception as cause:
                 place = f"{path}.{name}" if path else name

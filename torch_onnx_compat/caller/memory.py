@@ -9,8 +9,6 @@ from __future__ import annotations
 import bisect
 import copy
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -18,17 +16,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from torch_onnx_compat.caller.copiers import CopyAnew
+
 Array = np.ndarray[Any, Any]
 
 _KEY: Any = "torch_onnx_compat.caller.memory"
 """Under which the memo of a deepcopy has its Memory; the memos of others have none."""
-
-_DISPATCH: dict[type, Any] = copy._deepcopy_dispatch  # type: ignore[attr-defined]
-"""What deepcopy calls, by class. It is Python's own: arrays have a ``__deepcopy__`` that nobody can set."""
-
-
-class Overlap(Exception):
-    """Memory overlaps with some that was copied, or shared with the caller, by itself; the copy has to begin anew."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +130,7 @@ class Memory:
             self.joined.remove(region)
             both = both.joined(region)
         self.joined.append(both)
-        raise Overlap
+        raise CopyAnew
 
 
 def _start_of(region: _Region) -> int:
@@ -178,19 +171,6 @@ def put_into(memo: dict[int, Any], memory: Memory) -> None:
     memo[_KEY] = memory
 
 
-@contextmanager
-def copying_memory() -> Iterator[None]:
-    """While active, deepcopy takes the memory of arrays, storages and parameters from the Memory of its memo."""
-    before = {kind: _DISPATCH[kind] for kind in _COPIERS if kind in _DISPATCH}
-    _DISPATCH.update(_COPIERS)
-    try:
-        yield
-    finally:
-        for kind in _COPIERS:
-            _DISPATCH.pop(kind, None)
-        _DISPATCH.update(before)
-
-
 def _copy_array(array: Array, memo: dict[int, Any]) -> Any:
     if _KEY not in memo:
         return array.__deepcopy__(memo)
@@ -224,9 +204,10 @@ def _copy_parameter(parameter: nn.Parameter, memo: dict[int, Any]) -> Any:
     return nn.Parameter(memory_in(memo).tensor(parameter.data), parameter.requires_grad)
 
 
-_COPIERS: dict[type, Any] = {
+COPIERS: dict[type, Any] = {
     np.ndarray: _copy_array,
     memoryview: _copy_view,
     torch.UntypedStorage: _copy_storage,
     nn.Parameter: _copy_parameter,
 }
+"""What deepcopy is to call, by class."""
