@@ -254,6 +254,14 @@ class Observation:
             warnings.simplefilter("ignore")  # of nested tensors; the caller's own runs give them
             return self._run(inputs, None, nullcontext(), is_fast=True)
 
+    def with_gradients(self, inputs: Inputs) -> Reference:
+        """Runs the original as plain calls do: torch records what gradients need, for the caller's parameters.
+
+        Raises:
+            ModelRefused: The model raised.
+        """
+        return self._run(inputs, None, torch.enable_grad(), records=True)
+
     def takes_at_most(self, seconds: float) -> bool:
         """Whether a run on the example takes no longer; a second run is made only where that matters."""
         return self.reference(EXAMPLE, self.prepared.inputs).seconds <= seconds or self.seconds <= seconds
@@ -334,8 +342,12 @@ class Observation:
         *,
         is_fast: bool = False,
         looks_for_state: bool = False,
+        records: bool = False,
     ) -> Reference:
         twin = self.prepared.twin()
+        if records:
+            for ours, theirs in zip(twin.parameters(), self.prepared.model.parameters(), strict=False):
+                ours.requires_grad_(theirs.requires_grad)
         tensors = [t.clone() for t in inputs.tensors]  # forward may write to its inputs
         if dtype is not None:
             twin = twin.to(dtype)

@@ -12,7 +12,7 @@ import functools
 import io
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import FrameType, FunctionType, ModuleType
@@ -24,9 +24,13 @@ from torch.nn.parameter import is_lazy
 from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat.backends.internals.custom_operators import CustomOpDef
+from torch_onnx_compat.caller import memory, weak_references
+from torch_onnx_compat.caller.copiers import CopyAnew, copying_by
+from torch_onnx_compat.caller.memory import Memory, memory_in, put_into
 from torch_onnx_compat.caller.reach import Reach, find_reach
 from torch_onnx_compat.caller.rebind import rebind_functions
 from torch_onnx_compat.caller.undo import Outside, assign, changes_its_weight, memory_of
+from torch_onnx_compat.caller.weak_references import WeakReferences
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.garbage import pause_collection
 from torch_onnx_compat.tracing import below_function_modes
@@ -52,25 +56,45 @@ def twin_of(model: nn.Module, training: bool | None = False, reach: Reach | None
         CompatError: Something in the module cannot be copied; the message says where it is.
     """
     reach = find_reach(model) if reach is None else reach
-    memo = _shared_parameters(model, reach.written)
-    shared = {memory_of(p) for p in model.parameters()}
-    wrapped = [m for m in model.modules() if _attribute_of_wrapped(type(m)) is not None]
-    try:
-        with _CopyTensors(), _share_uncopyable(), pause_collection():
-            for wrapper in reversed(wrapped):  # inner ones first, so that the outer copy finds them in the memo
-                memo[id(wrapper)] = _copy(without_wrappers(wrapper), memo)
-            twin: nn.Module = _copy(model, memo)
-            _separate(twin, {id(m) for m in model.modules()}, memo)
-            functions = rebind_functions(twin, memo, lambda other: _copy_other(other, memo, reach.written))
-    except CompatError:
-        raise
-    except Exception as error:
-        raise _uncopyable(model, memo, error) from error
+    copied, references = Memory(reach.written), WeakReferences()
+    while True:
+        try:
+            twin = _twin_of(model, reach, copied, references)
+            break
+        except CopyAnew:  # they know by now what belongs together
+            copied = copied.anew()
     for module in twin.modules():
         if getattr(module, "_compiled_call_impl", None) is not None:
             module._compiled_call_impl = None
     if training is not None:
         twin.train(training)  # some models' own returns nothing
+    return twin
+
+
+def _twin_of(model: nn.Module, reach: Reach, copied: Memory, references: WeakReferences) -> nn.Module:
+    """The same, in the modes that the modules are in.
+
+    Raises:
+        CopyAnew: What was copied by itself belongs to something else.
+    """
+    memo: dict[int, Any] = {}
+    put_into(memo, copied)
+    references.put_into(memo)
+    _take_parameters(model, memo)
+    shared = {memory_of(p) for p in model.parameters()}
+    wrapped = [m for m in model.modules() if _attribute_of_wrapped(type(m)) is not None]
+    try:
+        with _CopyTensors(), _share_uncopyable(), copying_by(_COPIERS), pause_collection():
+            for wrapper in reversed(wrapped):  # inner ones first, so that the outer copy finds them in the memo
+                memo[id(wrapper)] = _copy(without_wrappers(wrapper), memo)
+            twin: nn.Module = _copy(model, memo)
+            _separate(twin, {id(m) for m in model.modules()}, memo)
+            functions = rebind_functions(twin, memo, lambda other: _copy_other(other, memo))
+            references.check(memo)
+    except (CompatError, CopyAnew):
+        raise
+    except Exception as error:
+        raise _uncopyable(model, memo, error) from error
     originals = {id(memo[id(p)]): p.data for p in model.parameters() if id(p) in memo}
     owned = [
         (p, originals.get(id(p))) for p in twin.parameters() if memory_of(p) not in shared and not p.is_inference()
@@ -93,9 +117,9 @@ def _separate(module: nn.Module, originals: set[int], memo: dict[int, Any]) -> N
                 waiting.append(child)
 
 
-def _copy_other(module: nn.Module, memo: dict[int, Any], written: set[int]) -> nn.Module:
+def _copy_other(module: nn.Module, memo: dict[int, Any]) -> nn.Module:
     """Copies a module that a function uses and the model does not hold."""
-    memo.update({key: value for key, value in _shared_parameters(module, written).items() if key not in memo})
+    _take_parameters(module, memo)
     twin: nn.Module = _copy(module, memo)
     return twin
 
@@ -160,22 +184,26 @@ def _is_plain(kind: Any) -> bool:
     return not any(name in vars(base) for base in own for name in _COPYING)
 
 
-def _shared_parameters(model: nn.Module, written: Collection[int]) -> dict[int, Any]:
-    """A memo for deepcopy in which every parameter has a new Parameter over the same storage.
+def _take_parameters(model: nn.Module, memo: dict[int, Any]) -> None:
+    """Puts a new Parameter for every parameter into a memo for deepcopy; most lie in the caller's memory.
 
-    Parameters that forward writes to have a storage of their own: those of embeddings with `max_norm`, and those in
+    Parameters that forward writes to have memory of their own: those of embeddings with `max_norm`, and those in
     `written`, addresses of memory that an earlier run wrote to.
     """
-    memo: dict[int, Any] = {}
+    known = memory_in(memo)
     owned = {id(m.weight) for m in model.modules() if changes_its_weight(m)}
     for name, parameter in model.named_parameters():
         if is_lazy(parameter):
             raise CompatError(f"parameter {name!r} is of a lazy module and has no shape yet; run the model once.")
+        if id(parameter) in memo:
+            continue
         values = parameter.data  # not detach(), whose result counts its writes on the caller's parameter
-        if id(parameter) in owned or (written and memory_of(values) in written):
-            values = values.clone()
+        storage = memory_of(values)
+        if id(parameter) in owned or storage in known.written:
+            values = known.tensor(values)
+        else:
+            known.share(values, storage)
         memo[id(parameter)] = nn.Parameter(values, requires_grad=False)
-    return memo
 
 
 _FILES = (io.TextIOWrapper, io.BufferedReader, io.BufferedWriter, io.BufferedRandom, io.FileIO)
@@ -204,11 +232,12 @@ def _share_uncopyable() -> Iterator[None]:
         table.update(before)
 
 
+_COPIERS = {**memory.COPIERS, **weak_references.COPIERS}
 _TABLES = frozenset({"_modules", "_parameters", "_buffers"})
 
 
 class _CopyTensors(TorchFunctionMode):
-    """While active, deepcopy of a tensor is a detached clone; plain deepcopy refuses tensors that have a history."""
+    """While active, deepcopy of a tensor is a detached copy; plain deepcopy refuses tensors that have a history."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is Tensor.__deepcopy__:
@@ -219,7 +248,7 @@ class _CopyTensors(TorchFunctionMode):
 def _clone(tensor: Tensor, memo: dict[int, Any]) -> Tensor:
     """A tensor of the same class, which the class's own ``__torch_function__`` has no part in."""
     with below_function_modes():
-        clone = tensor.detach().clone()
+        clone = memory_in(memo).tensor(tensor)
         if type(tensor) is not type(clone):
             clone = clone.as_subclass(type(tensor))
     memo[id(tensor)] = clone  # its attributes may lead back to it
@@ -234,8 +263,10 @@ def _uncopyable(model: nn.Module, memo: dict[int, Any], error: Exception) -> Com
             if name in _TABLES:
                 continue
             try:
-                with _CopyTensors(), _share_uncopyable():
+                with _CopyTensors(), _share_uncopyable(), copying_by(_COPIERS):
                     copy.deepcopy(value, dict(memo))
+            except CopyAnew:
+                continue
             except Exception as cause:
                 place = f"{path}.{name}" if path else name
                 return CompatError(

@@ -24,7 +24,7 @@ class Model(nn.Module):
         super().__init__()
         self.line = nn.Linear(4, 4)
         for name, value in attributes.items():
-            if isinstance(value, torch.Tensor):
+            if type(value) is torch.Tensor:
                 self.register_buffer(name, value)
             else:
                 setattr(self, name, value)
@@ -112,6 +112,32 @@ class Scripted(nn.Module):
         return self.h * 2
 
 
+def replaced(self, x):
+    y = self.act(x)
+    self.act = nn.Tanh()
+    return y
+
+
+def bound_anew(self, x):
+    y = x * self.factor
+    self.factor = nn.Parameter(self.factor * 2)
+    return y
+
+
+def by_batch(self, x):
+    """Keeps a value for batches of equal remainders: the case of the next batch shows nothing."""
+    key = x.shape[0] % 3
+    if key not in self.h:
+        self.h[key] = x.amax().detach()
+    return x / (1 + self.h[key].abs())
+
+
+def longest(self, x):
+    if x.shape[0] > self.n:
+        self.n = x.shape[0]
+    return x * self.n
+
+
 KEEPING = {
     "a scripted module": (lambda: torch.jit.script(Scripted()), "changes h,"),
     "a buffer": (lambda: Model(last, h=torch.zeros(2, 4)), "state=['h']"),
@@ -124,6 +150,11 @@ KEEPING = {
     "an iterator": (lambda: Model(numbered, n=itertools.count(1)), "changes n,"),
     "a class": (lambda: OfClass(None), "changes h,"),
     "a global": (lambda: Model(in_global), "SEEN"),
+    "a module that is replaced": (lambda: Model(replaced, act=nn.Identity()), "changes act,"),
+    "a parameter that is bound anew": (
+        lambda: Model(bound_anew, factor=nn.Parameter(torch.ones(4))),
+        "changes factor,",
+    ),
     "an error": (lambda: Model(refused, n=0), "refuses (ValueError: once only"),
 }
 
@@ -142,6 +173,15 @@ def test_what_a_next_call_depends_on_is_told(kind):
     assert len(notes) == 1
     assert what in notes[0]
     SEEN.clear()
+
+
+@pytest.mark.parametrize(
+    ("step", "attributes", "what"), [(by_batch, {"h": {}}, "changes h,"), (longest, {"n": 0}, "changes n,")]
+)
+def test_what_depends_on_it_at_some_sizes_only_is_told(step, attributes, what):
+    notes, _ = notes_of(Model(step, **attributes), dynamic={"x": {0: "batch"}})
+    assert len(notes) == 1
+    assert what in notes[0]
 
 
 def test_the_second_call_is_as_the_note_says(exporter):

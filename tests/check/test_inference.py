@@ -172,3 +172,35 @@ def test_who_asked(is_on):
         model(X, PADDING)
     part = "" if is_on else ".self_attn"
     assert fast_path.askers(model) == (f"layers.layers.0{part}", f"layers.layers.1{part}")
+
+
+class AsksMode(nn.Module):
+    def forward(self, x):
+        return x * 2 if torch.is_grad_enabled() else x
+
+
+class AsksTensor(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(8))
+
+    def forward(self, x):
+        y = x * self.weight
+        return y * 3 if y.requires_grad else y
+
+
+class AsksInVain(AsksTensor):
+    def forward(self, x):
+        y = x * self.weight
+        return y * 1 if y.requires_grad else y
+
+
+@pytest.mark.parametrize(("kind", "is_told"), [(AsksMode, True), (AsksTensor, True), (AsksInVain, False)])
+def test_what_depends_on_gradients_is_told(kind, is_told, exporter):
+    model = kind().eval()
+    result = export_compat(model, X, exporter=exporter)
+    notes = [note for note in result.notes if "under torch.no_grad()" in note]
+    assert len(notes) == is_told
+    with torch.no_grad():
+        torch.testing.assert_close(result(X)[0], model(X))
+    assert all(parameter.requires_grad for parameter in model.parameters())

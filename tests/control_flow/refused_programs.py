@@ -173,3 +173,23 @@ def match_that_binds_a_name_which_is_read_behind_it(self, x):
         case _:
             y = x
     return y + n
+
+
+@refused(
+    r"refused_programs.py:\d+: .append\(\) of a list whose length depends on the inputs; make it with a loop", "batch"
+)
+def starts_of_tiles(self, x):
+    starts = list(range(0, x.shape[0], 2))
+    if starts[-1] + 2 < x.shape[0] + 1:
+        starts.append(x.shape[0] - 2)
+    return torch.stack([x[i] for i in starts])
+
+
+@refused(
+    r"refused_programs.py:\d+: an item is put into a list whose length depends on the inputs; write to a tensor",
+    "batch",
+)
+def last_start(self, x):
+    starts = list(range(0, x.shape[0], 2))
+    starts[-1] = x.shape[0] - 1
+    return torch.stack([x[i] for i in starts])

@@ -22,7 +22,7 @@ class AttributeSnapshot:
     """The attributes of a model's modules at one moment, with all that can be reached from each.
 
     Args:
-        model: The model. Its parameters are left out.
+        model: The model. The values of its parameters are left out.
     """
 
     def __init__(self, model: nn.Module) -> None:
@@ -43,7 +43,8 @@ class AttributeSnapshot:
 
     def _all(self) -> Iterator[tuple[str, Any]]:
         for prefix, module in self._modules:
-            for key, value in (*vars(module).items(), *module._buffers.items()):
+            tables = (vars(module), module._buffers, module._parameters, module._modules)
+            for key, value in (item for table in tables for item in table.items()):
                 if key not in INTERNAL:
                     yield f"{prefix}{key}", value
 

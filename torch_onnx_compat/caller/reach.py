@@ -63,6 +63,8 @@ class Reach:
     """Functions that may have exception handlers."""
     written: set[int] = field(default_factory=set)
     """Addresses of the memory that a run wrote to."""
+    used: set[str] = field(default_factory=set)
+    """Names in the code of the functions."""
 
 
 def find_reach(model: nn.Module) -> Reach:
@@ -152,6 +154,7 @@ class _Search:
             self.reach.handlers.append(function)
         names = set(_names_in(function.__code__))
         self._used |= names
+        self.reach.used |= names
         self._follow_in(function.__globals__, names)
         for cell in function.__closure__ or ():
             self.reach.cells[id(cell)] = cell

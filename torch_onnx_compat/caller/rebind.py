@@ -13,6 +13,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from torch_onnx_compat.caller.snapshot import is_object
+
 Functions = list[tuple[FunctionType, FunctionType]]
 """Copies of functions, each with the function that it was made from."""
 
@@ -30,19 +32,53 @@ def rebind_functions(twin: nn.Module, memo: dict[int, Any], copy: Callable[[nn.M
     """
     memo.update({id(module): module for module in twin.modules()})  # what deepcopy has exchanged already
     rebinder = _Rebinder(memo, copy)
+    exchange = _Exchange(rebinder, {id(value) for key, value in memo.items() if id(value) != key})
     for module in list(twin.modules()):
         attributes = vars(module)
-        for name, value in list(attributes.items()):
-            if isinstance(value, _CALLABLES):
-                new = rebinder.of(value)
-                if new is not value:
-                    attributes[name] = new
-            elif isinstance(value, dict) and name not in ("_modules", "_parameters", "_buffers"):
-                for key, item in list(dict.items(value)):
-                    new = rebinder.of(item) if isinstance(item, _CALLABLES) else item
-                    if new is not item:
-                        value[key] = new
+        tables = ("_modules", "_parameters", "_buffers")
+        exchange.items(attributes, [item for item in attributes.items() if item[0] not in tables])
     return rebinder.functions
+
+
+class _Exchange:
+    """Exchanges functions wherever a twin's attributes lead to: in containers, and in objects that were copied.
+
+    Args:
+        rebinder: Knows what the functions are exchanged for.
+        copies: The numbers of what is the twin's own.
+    """
+
+    def __init__(self, rebinder: _Rebinder, copies: set[int]) -> None:
+        self._rebinder, self._copies = rebinder, copies
+        self._seen: set[int] = set()
+
+    def items(self, holder: Any, items: list[tuple[Any, Any]]) -> None:
+        """Exchanges those in a dictionary or a list, given with its keys."""
+        for key, item in items:
+            new = self._of(item)
+            if new is not item:
+                holder[key] = new
+
+    def _of(self, value: Any) -> Any:
+        """The value itself, but for functions and tuples of them."""
+        kind = type(value)  # a proxy passes on what isinstance asks
+        if kind in _CALLABLES:
+            return self._rebinder.of(value)
+        if kind is tuple:
+            news = tuple(map(self._of, value))
+            return news if any(new is not old for new, old in zip(news, value, strict=True)) else value
+        if id(value) not in self._seen:
+            self._enter(value, kind)
+        return value
+
+    def _enter(self, value: Any, kind: type) -> None:
+        if issubclass(kind, (dict, list)):
+            self._seen.add(id(value))
+            items = dict.items(value) if issubclass(kind, dict) else enumerate(list.__iter__(value))
+            self.items(value, list(items))
+        elif id(value) in self._copies and is_object(value) and not issubclass(kind, nn.Module):
+            self._seen.add(id(value))
+            self.items(vars(value), list(vars(value).items()))
 
 
 _CALLABLES = (FunctionType, MethodType, functools.partial)

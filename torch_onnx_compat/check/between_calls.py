@@ -6,6 +6,7 @@ compute what a new one does: counters and caches that no result depends on are n
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,6 +19,9 @@ from torch_onnx_compat.observe import EXAMPLE, FirstCall, ModelRefused, Observat
 
 NEAR = 1e-5
 """Difference that is nothing, relative to an output's largest value: what is kept may drift slowly, call after call."""
+
+MOST_SECONDS = 1.0
+"""How long the original may run at further cases: what a call leaves for the next may matter at some sizes only."""
 
 MOST_NAMED = 4
 """Attributes that a note names."""
@@ -42,17 +46,20 @@ def _note(first: FirstCall, cases: Sequence[Case]) -> str:
     example = cases[0]
     if example.reference.draws:
         return ""
-    what, label = _difference(example, first.again), EXAMPLE
-    if not what and first.attributes:
-        case = _other_case(cases)
-        what, label = _difference(case, _call(first, case)), case.label
+    what, at = _difference(example, first.again), f"a call on the example, at {EXAMPLE!r}"
+    others = _other_cases(cases) if not what and first.attributes else ()
+    for number, case in enumerate(others):
+        what = _difference(case, _call(first, case))
+        at = f"{'calls on the example and others' if number else 'a call on the example'}, at {case.label!r}"
+        if what:
+            break
     if not what:
         return ""
     named = [*first.attributes[:MOST_NAMED], *([first.outside] if first.outside else [])]
     more = f" and {len(first.attributes) - MOST_NAMED} more" if len(first.attributes) > MOST_NAMED else ""
     return (
-        f"forward changes {', '.join(named)}{more}, and its next call depends on that: after a call on the example, at "
-        f"{label!r} {what}. The file starts anew at each run, as a first call does; {remedy(first, first.attributes)}."
+        f"forward changes {', '.join(named)}{more}, and its next call depends on that: after {at} {what}. The file "
+        f"starts anew at each run, as a first call does; {remedy(first, first.attributes)}."
     )
 
 
@@ -75,11 +82,17 @@ def _value(model: nn.Module, path: str) -> Any:
     return getattr(dict(model.named_modules())[module], attribute, None)  # a scripted module has no get_submodule
 
 
-def _other_case(cases: Sequence[Case]) -> Case:
-    """A case of other values than the example's, of its sizes if there is one: an average of equal values is one."""
-    others = [case for case in cases[1:] if not case.is_searched and not case.reference.draws]
+def _other_cases(cases: Sequence[Case]) -> list[Case]:
+    """Cases of other values than the example's, as many as take no longer than MOST_SECONDS, and one.
+
+    Those of its sizes come first: an average of equal values is one of them.
+    """
     sizes = cases[0].inputs.sizes()
-    return next((case for case in others if case.inputs.sizes() == sizes), (*others, cases[0])[0])
+    others = [case for case in cases[1:] if not case.is_searched and not case.reference.draws]
+    others.sort(key=lambda case: case.inputs.sizes() != sizes)
+    seconds = itertools.accumulate(case.reference.seconds for case in others)
+    count = sum(so_far < MOST_SECONDS for so_far in seconds)
+    return others[: max(count, 1)] or [cases[0]]
 
 
 def _call(first: FirstCall, case: Case) -> tuple[Tensor, ...] | ModelRefused:

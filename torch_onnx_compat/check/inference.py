@@ -29,6 +29,10 @@ _WHY = (
 )
 
 
+_ASKED = frozenset({"is_grad_enabled", "is_inference_mode_enabled", "requires_grad", "grad_fn", "is_leaf"})
+"""What tells code whether torch records for gradients."""
+
+
 class Inference:
     """Looks for the first case at which the original's fast path computes something else.
 
@@ -55,6 +59,21 @@ class Inference:
         off = self._off(case, found)
         if off and not self._off(case, self._observation.reference(f"{case.label}, once more", case.inputs)):
             self.note = _note(found.fast_paths, "; ".join(f"at {_place(row)} {row.detail}" for row in off))
+
+    def compare_gradients(self, example: Case) -> str:
+        """A note where a plain call, which records for gradients, computes something else on the example."""
+        asked = sorted(_ASKED & self._observation.prepared.reach.used)
+        if not asked or example.reference.draws:
+            return ""
+        try:
+            off = self._off(example, self._observation.with_gradients(example.inputs))
+        except ModelRefused:
+            return ""
+        told = "; ".join(f"at {_place(row)} {row.detail}" for row in off)
+        return told and (
+            f"the model asks for {', '.join(asked)}, and computes something else while torch records for gradients: "
+            f"{told}. The file has what it computes under torch.no_grad()."
+        )
 
     def compare_extremes(self) -> None:
         """Does the same where all inputs of a kind have other values: where all is padded, and where nothing is."""

@@ -101,7 +101,7 @@ def verify(
         inference.compare(case)
     cases.notes += [*_uncompared(names, cases.so_far), *notes_on_state(cases.observation, cases.so_far)]
     inference.compare_extremes()
-    cases.notes += [inference.note] if inference.note else []
+    cases.notes += filter(None, (inference.note, inference.compare_gradients(cases.so_far[0])))
     special = check_special(
         lambda inputs, seconds: run_session(session, inputs, seconds=seconds),
         names,

@@ -91,6 +91,17 @@ class CountedItems:
         is_from_end = isinstance(place, int) and place < 0
         return (self.read or self.at)(as_tensor(self.length) + place if is_from_end else place)
 
+    def __setitem__(self, place: Any, value: Any) -> None:
+        raise refusal("an item is put into a list whose length depends on the inputs; write to a tensor.")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(self.kind, name):
+            raise AttributeError(name)
+        raise refusal(
+            f".{name}() of a {self.kind.__name__} whose length depends on the inputs; make it with a loop, or use a "
+            f"tensor: torch.arange, torch.cat."
+        )
+
     def rows(self) -> Rows:
         """The items as a list.
 

@@ -7,7 +7,7 @@ the loop appends to becomes a tensor with one more axis.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from torch_onnx_compat.backends import internals
-from torch_onnx_compat.control_flow.run.aliases import present_aliases, shares_with_written, stand_for
+from torch_onnx_compat.control_flow.run.aliases import pause_watch, present_aliases, shares_with_written, stand_for
 from torch_onnx_compat.control_flow.run.branch import NoConditional
 from torch_onnx_compat.control_flow.run.guard import refuse_shared
 from torch_onnx_compat.control_flow.run.lifting import clone_arguments, note_made
@@ -27,6 +27,9 @@ from torch_onnx_compat.functional.complex import Pair
 from torch_onnx_compat.places import short
 from torch_onnx_compat.tracing import is_tracing, without_tracing
 from torch_onnx_compat.watch import without_watchers
+
+MOST_ROUNDS = 2**12
+"""Rounds of a ``while`` without a bound, up to which it is waited for its end on the example."""
 
 
 @dataclass
@@ -344,6 +347,10 @@ class LoopPlan:
             function = torch.jit.trace(_unwrap_single(inner), examples, check_trace=False)
             internals.forget_sizes(function)
             loop = internals.script_loop(kind, function, len(ahead) + self.count, len(tensors) - self.count, joins)
+        if kind == "while" and not _ends(function, control, examples, len(ahead) + self.count):
+            if not self.session.surveying:
+                raise NoConditional(f"it has not ended after {MOST_ROUNDS} rounds as the file would have them")
+            control = torch.zeros((), dtype=torch.bool)  # a search takes the example's branches in each round
         for place, own in enumerate(self.growing):
             tensors[place] = functools.reduce(_of_some_size, own, tensors[place])
         made = loop(*clone_arguments([control, *ahead, *tensors]), *empty)
@@ -379,6 +386,25 @@ def _by_round(parts: list[Tensor], in_front: bool) -> Tensor:
     """Joins tensors, one for each item of a round with a row for each round: round by round, or the last one first."""
     parts = [part.flip(0) for part in parts] if in_front else parts
     return torch.stack(parts, 1).flatten(0, 1) if len(parts) > 1 else parts[0]
+
+
+def _ends(body: Callable[..., Any], go: Tensor, examples: Sequence[Tensor], carried: int) -> bool:
+    """Whether a loop ends on the example. The loop itself runs in C++, where nobody can interrupt it.
+
+    Args:
+        body: The traced round, which returns whether there is another, and the carried tensors.
+        go: Whether there is a first round.
+        examples: The tensors before the loop, first those that it carries.
+        carried: How many these are.
+    """
+    state, read = examples[:carried], examples[carried:]
+    with without_tracing(), pause_watch():
+        for _ in range(MOST_ROUNDS):
+            if not go:
+                return True
+            made = body(*state, *read)
+            go, state = (made[0], made[1 : 1 + carried]) if carried else (made, state)
+    return False
 
 
 def _of_some_size(tensor: Tensor, dim: int) -> Tensor:
