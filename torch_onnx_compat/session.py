@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -104,3 +105,14 @@ def inputs_of(graph: onnx.GraphProto) -> list[GraphInput]:
 
 def _element(value: onnx.ValueInfoProto) -> str:
     return str(onnx.TensorProto.DataType.Name(value.type.tensor_type.elem_type)).lower()
+
+
+_SIGNATURE = re.compile(
+    r"/onnxruntime_src/\S+:\d+ [\w:<>&*~ ]*::~?\w+(?:<[^>]*>)?\([^)]*\)(?: const)?(?: \[with [^\]]*\])? "
+)
+"""The function of onnxruntime's own in which a check failed."""
+
+
+def reason_of(error: BaseException) -> str:
+    """The beginning of what onnxruntime raised, in one line, without the C++ that stands before the reason."""
+    return _SIGNATURE.sub("", " ".join(str(error).split()))[:400]

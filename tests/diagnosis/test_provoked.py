@@ -309,6 +309,14 @@ ONNXRUNTIME = {
     "broadcast": (lambda: run(parse(TWO + "Add(x, w) }"), x=zeros(2, 3), w=zeros(3, 3)), "broadcast"),
     "matmul": (lambda: run(parse(TWO + "MatMul(x, w) }"), x=zeros(2, 3), w=zeros(4, 3)), "matmul_mismatch"),
     "concat": (lambda: run(parse(TWO + "Concat<axis=0>(x, w) }"), x=zeros(2, 3), w=zeros(3, 4)), "concat_mismatch"),
+    "concat of ranks": (
+        lambda: run(
+            parse("g (float[n,3] x, int64[r] s) => (float[a,b] y) { z = Reshape(x, s) y = Concat<axis=0>(x, z) }"),
+            x=zeros(2, 3),
+            s=np.array([6]),
+        ),
+        "concat_ranks",
+    ),
     "gather": (
         lambda: run(
             parse("g (float[n,3] x, int64[m] w) => (float[a,b] y) { y = Gather<axis=0>(x, w) }"),

@@ -27,6 +27,7 @@ from torch_onnx_compat.check.rounding import BUDGET_S, SHARE, compare_outputs
 from torch_onnx_compat.inputs.draws import sort_like
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation
+from torch_onnx_compat.session import reason_of
 from torch_onnx_compat.time_limit import TimeLimit, TooLong
 
 PART_OF_PROOF = 0.1
@@ -236,7 +237,7 @@ def _compare(
     try:
         found = run(case.inputs, max(FILE_FLOOR_S, 5 * SLOWEST * case.reference.seconds))
     except Exception as error:  # whatever onnxruntime raises is a verdict on the file
-        detail = f"fails: {' '.join(str(error).split())[:400]}"
+        detail = f"fails: {reason_of(error)}"
         return [Comparison(case.label, "", float("nan"), float("nan"), "", False, detail)]
     return compare_outputs(names, found, case, how, observation, budget=budget)
 

@@ -31,7 +31,7 @@ from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.memory import trim
 from torch_onnx_compat.observe import Observation
 from torch_onnx_compat.publish.publish import draft, external_data_path, is_large
-from torch_onnx_compat.session import open_session, options_of_few_runs, run_within
+from torch_onnx_compat.session import open_session, options_of_few_runs, reason_of, run_within
 
 if TYPE_CHECKING:
     from torch_onnx_compat.surgery.on_graph.stage import Stage
@@ -77,11 +77,11 @@ def verify(
         session = _open_all(path, names, before, after)
     except Exception as error:
         if path is None or before or after or not holds_bfloat16(path):
-            raise VerificationError(f"onnxruntime does not load the file: {_reason(error)}") from error
+            raise VerificationError(f"onnxruntime does not load the file: {reason_of(error)}") from error
         session = _open_rendering(path)
         cases.notes.append(
             f"onnxruntime's CPU does not run the file's bfloat16, so a float32 rendering of it was compared, with a "
-            f"rounding to bfloat16 behind every node ({_reason(error)[:120]})."
+            f"rounding to bfloat16 behind every node ({reason_of(error)[:120]})."
         )
     inference = Inference(names, how, cases.observation)
     trim()  # onnxruntime has copied the weights into another layout
@@ -126,7 +126,7 @@ def _compare(
     try:
         found = run_session(session, case.inputs, seconds=max(FLOOR_S, SLOWEST * case.reference.seconds))
     except Exception as error:
-        detail = f"fails: {_reason(error)}"
+        detail = f"fails: {reason_of(error)}"
         return [Comparison(case.label, "", float("nan"), float("nan"), "", False, detail)], error
     return list(compare_outputs(names, found, case, how, observation)), None
 
@@ -181,7 +181,7 @@ def _open_rendering(path: str | os.PathLike[str]) -> onnxruntime.InferenceSessio
         onnx.checker.check_model(os.fspath(path), full_check=True)
     except Exception as error:
         text = f"many operators have bfloat16 from opset {BFLOAT16_OPSET} on: pass opset_version={BFLOAT16_OPSET}."
-        raise InvalidFile(f"the file is not valid: {_reason(error)}; {text}", BFLOAT16_OPSET) from error
+        raise InvalidFile(f"the file is not valid: {reason_of(error)}; {text}", BFLOAT16_OPSET) from error
     rendering = render(ir.load(path))
     with draft(rendering, None, is_large(rendering)) as written:
         return open_session(written.path, sess_options=options_of_few_runs())
@@ -267,8 +267,3 @@ def _message(rows: Sequence[Comparison], case: Case | None = None) -> str:
     return (
         f"the file does not compute what the model computes: case {first.case!r}{output}: {first.detail}{more}{asked}"
     )
-
-
-def _reason(error: BaseException) -> str:
-    text = " ".join(str(error).split())
-    return text[:400]

@@ -10,7 +10,8 @@ from typing import Any
 
 from torch import Tensor
 
-from torch_onnx_compat.control_flow.run.join import UNDEFINED
+from torch_onnx_compat.control_flow.run.join import UNDEFINED, kind_of
+from torch_onnx_compat.control_flow.run.lists import AppendLog
 from torch_onnx_compat.control_flow.run.number_kinds import is_number
 from torch_onnx_compat.control_flow.run.session import as_tensor
 from torch_onnx_compat.control_flow.run.slots import Slots
@@ -86,7 +87,9 @@ def flatten(value: Any, tensors: list[Tensor]) -> Any:
         return Pair, [flatten(part, tensors) for part in (value.real, value.imag)]
     if value is None or value is UNDEFINED:
         return value
-    raise NoConditional(f"a branch yields a {type(value).__name__}")
+    if isinstance(value, AppendLog):
+        raise NoConditional("a branch yields a list that grows in a loop")
+    raise NoConditional(f"a branch yields a {kind_of(value)}")
 
 
 def unflatten(structure: Any, tensors: Iterator[Tensor]) -> Any:

@@ -45,6 +45,13 @@ class Mismatch(Exception):
         self.of_kinds = of_kinds
 
 
+def kind_of(value: Any) -> str:
+    """What a value is to the model's author: the lists of a loop are lists."""
+    if isinstance(value, Tensor):
+        return "Tensor"
+    return "list" if isinstance(value, (AppendLog, Rows)) else type(value).__name__
+
+
 def join(condition: Tensor, a: Any, b: Any, path: str = "the result", *, grows: bool = False) -> Any:
     """`a` where the condition holds, else `b`; joins containers item by item.
 
@@ -69,7 +76,7 @@ def join(condition: Tensor, a: Any, b: Any, path: str = "the result", *, grows: 
     if isinstance(a, Rows) or isinstance(b, Rows) or (grows and _are_lists_of_other_lengths(a, b)):
         return Rows(_join_parts(condition, a, b, path))
     if type(a) is not type(b):
-        message = f"{path} is a {type(a).__name__} in one branch and a {type(b).__name__} in the other"
+        message = f"{path} is a {kind_of(a)} in one branch and a {kind_of(b)} in the other"
         raise Mismatch(message, of_kinds=True)
     return _note_choice(_join_containers(condition, a, b, path, grows), a, b)
 
@@ -112,7 +119,7 @@ def _join_parts(condition: Tensor, a: Any, b: Any, path: str) -> list[Part]:
     """
     ours, theirs = parts_of(a), parts_of(b)
     if ours is None or theirs is None:
-        kinds = (type(side).__name__ for side in (a, b))
+        kinds = (kind_of(side) for side in (a, b))
         raise Mismatch(f"{path} is a {next(kinds)} in one branch and a {next(kinds)} in the other", of_kinds=True)
     found = []
     for number, (x, y) in enumerate(zip(ours, theirs, strict=False)):
@@ -162,7 +169,7 @@ def _join_containers(condition: Tensor, a: Any, b: Any, path: str, grows: bool) 
         return _join_fields(condition, a, b, path, grows)
     if _equal(a, b):
         return a
-    raise Mismatch(f"{path} is one {type(a).__name__} or another, which is no tensor", of_kinds=True)
+    raise Mismatch(f"{path} is one {kind_of(a)} or another, which is no tensor", of_kinds=True)
 
 
 def _join_fields(condition: Tensor, a: Any, b: Any, path: str, grows: bool) -> Any:

@@ -15,7 +15,7 @@ from torch_onnx_compat.control_flow.run.aliases import Item, note_item
 from torch_onnx_compat.control_flow.run.belongings import Attribute
 from torch_onnx_compat.control_flow.run.branch import Branch, NoConditional, flatten, unflatten
 from torch_onnx_compat.control_flow.run.guard import WriteLog, attempt
-from torch_onnx_compat.control_flow.run.join import UNDEFINED
+from torch_onnx_compat.control_flow.run.join import UNDEFINED, kind_of
 from torch_onnx_compat.control_flow.run.lifting import Lifting, Table, present
 from torch_onnx_compat.control_flow.run.lists import AppendLog, RowStacker
 from torch_onnx_compat.control_flow.run.number_kinds import is_number
@@ -256,12 +256,12 @@ def initial_value(name: str, old: Any, new: Any, *, starts: bool = False) -> Any
         structure = flatten(new, tensors)
         return unflatten(structure, iter([_convert_like(old, tensor) for tensor in tensors]))
     if type(old) is not type(new):
-        raise NoConditional(f"{name!r} is a {_type_name(old)} before the loop and a {_type_name(new)} after a round")
+        raise NoConditional(f"{name!r} is a {kind_of(old)} before the loop and a {kind_of(new)} after a round")
     if isinstance(old, (dict, list, tuple, Pair)):
         return _initial_items(name, old, new, starts=starts)
     if old == new:
         return old
-    raise NoConditional(f"{name!r} is a {type(old).__name__} that changes in the loop, which is no tensor")
+    raise NoConditional(f"{name!r} is a {kind_of(old)} that changes in the loop, which is no tensor")
 
 
 def is_empty(value: Any) -> bool:
@@ -297,10 +297,6 @@ def _initial_items(name: str, old: Any, new: Any, *, starts: bool) -> Any:
         return type(old)((key, initial_value(name, old[key], new[key], starts=starts)) for key in old)
     items = [initial_value(name, a, b, starts=starts) for a, b in zip(old, new, strict=True)]
     return type(old)(*items) if hasattr(old, "_fields") else type(old)(items)
-
-
-def _type_name(value: Any) -> str:
-    return "Tensor" if isinstance(value, Tensor) else type(value).__name__
 
 
 def _is_value(value: Any) -> bool:
