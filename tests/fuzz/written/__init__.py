@@ -35,6 +35,7 @@ SUBJECTS = (
     "replaced_calls",
     "codebases",
     "old_code",
+    "shared_parts",
 )
 
 
