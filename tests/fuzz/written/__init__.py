@@ -35,7 +35,11 @@ SUBJECTS = (
     "replaced_calls",
     "codebases",
     "old_code",
+<<<<<<< HEAD
     "selections",
+=======
+    "shared_parts",
+>>>>>>> wc
 )
 
 
