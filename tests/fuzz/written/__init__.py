@@ -35,11 +35,8 @@ SUBJECTS = (
     "replaced_calls",
     "codebases",
     "old_code",
-<<<<<<< HEAD
     "selections",
-=======
     "shared_parts",
->>>>>>> wc
 )
 
 
