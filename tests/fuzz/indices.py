@@ -15,6 +15,7 @@ USES = {
         *("torch.zeros(i.shape[0], n).scatter_(1, i[:, None], 1.0) @ x", "x[torch.stack([i, i.flip(0)])].sum(0)"),
         *("torch.zeros(n).scatter_add_(0, i, torch.ones(i.shape[0]))[:, None] * x", "table(n)[i]", "checked(x, i)"),
         *("x.index_put((i,), torch.ones(3))", "x.index_fill(0, i, 2.0)", "x[i.long().tolist()]", "x.repeat(2, 1)[i]"),
+        *("x.index_put((i[:, None], torch.tensor([0, 2])), torch.ones(2))", "x.index_put((i, i % 3), torch.ones(()))"),
     ),
     "scalar": ("x[int(i)]", "x[: int(i) + 1].sum(0)", "x.narrow(0, int(i), 1)", "x[i]", "x.select(0, i.item())"),
     "length": (

@@ -13,7 +13,10 @@ TESTS = (
     *("{row}.sum() < {c}", "{row}.abs().max() > {c} + 1", "{row}[0] > {c}", "not keep[i]", "{row}.mean() + {c} < 0"),
     "(i + 1) % 3 == 0",
 )
-CHANGES = ("keep[i] = False", "keep &= x.sum(1) > {c} * i", "keep[i + 1 :] = False", "keep[: i + 1] |= x[i, 0] > {c}")
+CHANGES = (
+    *("keep[i] = False", "keep &= x.sum(1) > {c} * i", "keep[i + 1 :] = False", "keep[: i + 1] |= x[i, 0] > {c}"),
+    *("keep = torch.where({row}[0] > {c}, ~keep, keep)", "keep = keep.masked_fill(x[:, 1] > {c} * i, False)"),
+)
 WRITES = (
     *("total += {row}", "total[0] += {row}[0]", "total *= 0.5", "grid[i] = {row} * 2", "grid[i][1] = {c}"),
     *("grid[i][0] += {row}[1]", "grid[:, i % 3] -= {c}", "table['a'] += {row}", "table['b'] = table['a'] * 2 + {row}"),

@@ -33,7 +33,7 @@ from torch_onnx_compat.questions.run import SymbolicRuns
 HEAVY_SECONDS = 0.3
 """Seconds of an eager forward above which a model counts as heavy; it is tried at fewer and smaller sizes."""
 
-RUNS = 8
+RUNS = 10
 """Further runs that ask the model on the other sides of its questions, whatever they take."""
 
 QUICK_RUNS = 32

@@ -260,8 +260,7 @@ class SizeTrials:
         self, sides: Sides, verdict: Verdict, others: Sequence[Sizes], path: Sequence[Sides]
     ) -> Iterator[Trial]:
         """Sizes at which a file may be wrong that is right at one on the other side."""
-        is_special = sides.question.chooses_kernel and sides.question.is_equality and not sides.question.answer
-        if not is_special:  # an operator's other side is the one size that it treats otherwise
+        if not (sides.question.chooses_kernel and sides.question.are_unequal):  # few sizes have no farther ones
             yield from self._farther(sides, others)
         if sides.question.is_equality and not sides.question.operator:
             yield from self._uneven(sides, path)

@@ -54,6 +54,11 @@ class Question:
         return type(self.expression).__name__ in ("Equality", "Unequality")
 
     @property
+    def are_unequal(self) -> bool:
+        """Whether it asks if two sizes are equal, and they are not: its other side is the few that are."""
+        return self.is_equality and bool(self.answer) == (type(self.expression).__name__ == "Unequality")
+
+    @property
     def consequence(self) -> str:
         """What a file that is wrong on the other side does."""
         return _CONSEQUENCES.get(self.kind, "the file holds the example's answer")
