@@ -137,7 +137,7 @@ MOST_ROWS = 12
 def comparison_lines(rows: tuple[Comparison, ...]) -> list[str]:
     """A verification table as lines of text with aligned columns; none for an empty one.
 
-    Of a long table there are all rows that are wrong, those of the first case, and those with the largest differences.
+    Of a long table there are all rows that are wrong, the first one, and those with the largest differences.
     """
     if not rows:
         return []
@@ -162,7 +162,7 @@ def _most_telling(rows: tuple[Comparison, ...]) -> list[Comparison]:
 
     def rank(place: int) -> tuple[bool, bool, float]:
         row = rows[place]
-        return row.ok, row.case != rows[0].case, -np.nan_to_num(row.max_rel, nan=0.0)
+        return row.ok, place > 0, -np.nan_to_num(row.max_rel, nan=0.0)
 
     wrong = sum(not row.ok for row in rows)
     first = sorted(range(len(rows)), key=rank)[: max(MOST_ROWS, wrong)]
