@@ -12,8 +12,7 @@ import functools
 import io
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
@@ -25,7 +24,7 @@ from torch.overrides import TorchFunctionMode
 
 from torch_onnx_compat.backends.internals.custom_operators import CustomOpDef
 from torch_onnx_compat.caller import memory, weak_references
-from torch_onnx_compat.caller.copiers import CopyAnew, copying_by
+from torch_onnx_compat.caller.copiers import CopyAnew, copying_by, with_items
 from torch_onnx_compat.caller.memory import Memory, memory_in, put_into
 from torch_onnx_compat.caller.reach import Reach, find_reach
 from torch_onnx_compat.caller.rebind import rebind_functions
@@ -215,21 +214,12 @@ def _reduce_to_name(value: Any) -> str:
     return type(value).__name__
 
 
-@contextmanager
-def _share_uncopyable() -> Iterator[None]:
+def _share_uncopyable() -> AbstractContextManager[None]:
     """While active, deepcopy takes locks, open files and the like for their own copies.
 
     They cannot be copied, and hold no value that is computed with; a model and its copy run at different times.
     """
-    table = copyreg.dispatch_table
-    before = {kind: table[kind] for kind in _SHARED if kind in table}
-    table.update(dict.fromkeys(_SHARED, _reduce_to_name))
-    try:
-        yield
-    finally:
-        for kind in _SHARED:
-            table.pop(kind, None)
-        table.update(before)
+    return with_items(copyreg.dispatch_table, dict.fromkeys(_SHARED, _reduce_to_name))
 
 
 _COPIERS = {**memory.COPIERS, **weak_references.COPIERS}

@@ -3,8 +3,10 @@
 import math
 
 import pytest
+import sympy
 import torch
 from torch import nn
+from torch.utils._sympy.functions import FloorDiv
 
 from torch_onnx_compat import CompatError, Verify, export_compat
 from torch_onnx_compat.check.frontier import Rank
@@ -109,6 +111,20 @@ def test_what_two_questions_have_in_common_is_asked_again():
         trials.accept({"n": n}, number)
     assert sorted(one["n"] for one in trials.frontier) == [2, 6, 11]
     assert trials._asked_at == {(2,), (6,), (11,)}
+
+
+def test_a_size_that_was_tried_is_asked_again_beside_one_of_a_single_cell():
+    """Of a single row, half of it is nothing: what the model asks there is not what it asks of five rows."""
+    prepared = prepare(nn.Identity(), (torch.rand(3, 3),), dynamic={"input": {0: "n"}})
+    n = sympy.Symbol("n", positive=True, integer=True)
+    halves = Question("condition", sympy.Eq(FloorDiv(n, 2), 1), True, "net.py:2", "aten.clone.default")
+    single = Question("condition", sympy.Eq(n, 1), False, "net.py:1", "aten.add.Tensor")
+    trials = SizeTrials(prepared.inputs, lambda seconds: True)
+    for size in (1, 5):
+        trials.accept({"n": size})
+    for trial in trials.for_questions([single, halves], {"n": 3}):
+        trials.refuse(trial.sizes)
+    assert {one["n"] for one in trials.frontier} == {1, 5}
 
 
 class Windows(nn.Module):

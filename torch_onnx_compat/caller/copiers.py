@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 _DISPATCH: dict[type, Any] = copy._deepcopy_dispatch  # type: ignore[attr-defined]
@@ -15,14 +15,19 @@ class CopyAnew(Exception):
     """What was copied by itself belongs to something else of the model, as is known now; the copy has to begin anew."""
 
 
-@contextmanager
-def copying_by(copiers: Mapping[type, Callable[[Any, dict[int, Any]], Any]]) -> Iterator[None]:
+def copying_by(copiers: Mapping[type, Callable[[Any, dict[int, Any]], Any]]) -> AbstractContextManager[None]:
     """While active, deepcopy calls these functions with the values of the classes, and with its memo."""
-    before = {kind: _DISPATCH[kind] for kind in copiers if kind in _DISPATCH}
-    _DISPATCH.update(copiers)
+    return with_items(_DISPATCH, copiers)
+
+
+@contextmanager
+def with_items(table: dict[Any, Any], items: Mapping[Any, Any]) -> Iterator[None]:
+    """While active, a table holds these items, too, or in place of its own."""
+    before = {key: table[key] for key in items if key in table}
+    table.update(items)
     try:
         yield
     finally:
-        for kind in copiers:
-            _DISPATCH.pop(kind, None)
-        _DISPATCH.update(before)
+        for key in items:
+            table.pop(key, None)
+        table.update(before)

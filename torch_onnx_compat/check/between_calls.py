@@ -83,7 +83,7 @@ def _value(model: nn.Module, path: str) -> Any:
 
 
 def _other_cases(cases: Sequence[Case]) -> list[Case]:
-    """Cases of other values than the example's, as many as take no longer than MOST_SECONDS, and one.
+    """Cases of other values than the example's: one at least, and as many as take less than MOST_SECONDS together.
 
     Those of its sizes come first: an average of equal values is one of them.
     """

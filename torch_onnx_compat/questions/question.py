@@ -55,7 +55,7 @@ class Question:
 
     @property
     def are_unequal(self) -> bool:
-        """Whether it asks if two sizes are equal, and they are not: its other side is the few that are."""
+        """Whether it asks if two sizes are equal, and they are not. Few sizes are on its other side: the equal ones."""
         return self.is_equality and bool(self.answer) == (type(self.expression).__name__ == "Unequality")
 
     @property
