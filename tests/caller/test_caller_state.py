@@ -640,3 +640,18 @@ def test_what_others_write_meanwhile_stays():
     assert callable(globals().pop("helper"))
     assert dict.pop(TABLE, "z") == 1
     assert CALLS == 0
+
+
+def test_what_others_write_between_two_runs_stays():
+    """Each run begins with what lies there then, also in containers that came in between."""
+    twin = twin_of(Counting())
+    with undo_writes(twin):
+        twin(torch.ones(3))
+    assert LOG == []
+    LOG.append([1])
+    Counting.seen = 5
+    with undo_writes(twin):
+        twin(torch.ones(3))
+        LOG[0].append(2)
+    assert LOG == [[1]]
+    assert Counting.seen == 5

@@ -7,7 +7,18 @@ import pytest
 import sympy
 import torch
 from symbolic_runs import run
-from torch.utils._sympy.functions import FloorDiv, Max, Min, Mod, PythonMod
+from torch.utils._sympy.functions import (
+    CeilToInt,
+    FloorDiv,
+    FloorToInt,
+    IntTrueDiv,
+    Max,
+    Min,
+    Mod,
+    PythonMod,
+    ToFloat,
+    TruncToInt,
+)
 
 from torch_onnx_compat.backends.internals.canonical import canonical, lower_bound
 from torch_onnx_compat.backends.internals.expressions import compile_expression
@@ -39,6 +50,17 @@ def padded(size: sympy.Expr, multiple: int) -> sympy.Expr:
         (sympy.Lt(HEIGHT * WIDTH, 96 * HEIGHT * WIDTH), sympy.true),
         (sympy.Ne(HEIGHT + WIDTH, 1), sympy.true),
         (sympy.Ge(HEIGHT, 2), sympy.Ge(HEIGHT, 2)),
+        (TruncToInt(0.5 * ToFloat(HEIGHT)), FloorDiv(HEIGHT, 2)),
+        (TruncToInt(0.5 * ToFloat(TruncToInt(0.5 * ToFloat(HEIGHT)))), FloorDiv(HEIGHT, 4)),
+        (CeilToInt(IntTrueDiv(HEIGHT, 4)), FloorDiv(HEIGHT + 3, 4)),
+        (FloorToInt(1.5 * ToFloat(HEIGHT) - 2.0), FloorDiv(3 * HEIGHT - 4, 2)),
+        (sympy.Eq(ToFloat(QUARTER) - 1.0, 0), sympy.Eq(QUARTER - 1, 0)),
+        (sympy.Gt(0.5 * ToFloat(HEIGHT), 8), sympy.Gt(HEIGHT - 16, 0)),
+        (sympy.Eq(ToFloat(2 * QUARTER + 3) - 1.0, 0), sympy.false),
+        # These round, up or in float32.
+        (TruncToInt(0.5 * ToFloat(HEIGHT) - 3.0), TruncToInt(0.5 * ToFloat(HEIGHT) - 3.0)),
+        (TruncToInt(0.7 * ToFloat(HEIGHT)), TruncToInt(0.7 * ToFloat(HEIGHT))),
+        (TruncToInt(2.0 * ToFloat(HEIGHT * WIDTH)), TruncToInt(2.0 * ToFloat(HEIGHT * WIDTH))),
         (Mod(Min(24, 14 * FloorDiv(WIDTH, 7)), 7), Mod(Min(24, 14 * FloorDiv(WIDTH, 7)), 7)),
     ],
     ids=str,
@@ -66,6 +88,9 @@ def drawn(draw: random.Random, depth: int) -> sympy.Expr:
         lambda: draw.randint(-3, 5) * one,
         lambda: FloorDiv(one, number),
         lambda: FloorDiv(one + draw.randint(-4, 4), number) + 1,
+        lambda: FloorToInt(draw.choice([0.5, 1.5, 2.0, 0.7]) * ToFloat(one) + draw.choice([0.0, 1.0, -0.25])),
+        lambda: CeilToInt(IntTrueDiv(one, number)),
+        lambda: TruncToInt(draw.choice([0.25, 0.5, 0.3]) * ToFloat(one)),
         lambda: Max(draw.randint(-2, 3), one),
         lambda: Min(draw.randint(-2, 30), one),
     ]

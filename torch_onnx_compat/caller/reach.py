@@ -65,6 +65,8 @@ class Reach:
     """Addresses of the memory that a run wrote to."""
     used: set[str] = field(default_factory=set)
     """Names in the code of the functions."""
+    snapshot: Any = field(default=None, init=False, repr=False, compare=False)
+    """What lay within reach when a run began last."""
 
 
 def find_reach(model: nn.Module) -> Reach:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import operator
 import types
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
@@ -35,16 +36,18 @@ class Contents:
         """Whether something else is in it now, or the same in another order."""
         if isinstance(self.holder, np.ndarray):
             return bool(self.holder.tobytes() != self.before.tobytes())
-        now = _items_of(self.holder)
+        now, before = _items_of(self.holder), self.before
         if isinstance(now, bytes):
-            return bool(now != self.before)
-        return len(now) != len(self.before) or not all(_is_same(a, b) for a, b in zip(now, self.before, strict=True))
+            return bool(now != before)
+        if len(now) != len(before):
+            return True
+        return not (all(map(operator.is_, now, before)) or all(map(is_alike, now, before)))
 
     def changed_key(self) -> str:
         """Of a dictionary the first key that is changed, as ``[key]``; else empty."""
         if not isinstance(self.holder, dict):
             return ""
-        before, now = dict(self.before), dict(dict.items(self.holder))
+        before, now = _pairs(self.before), dict(dict.items(self.holder))
         keys = (key for key in {**before, **now} if not is_alike(before.get(key, MISSING), now.get(key, MISSING)))
         return next((f"[{key!r}]" for key in keys), "")
 
@@ -58,8 +61,8 @@ class Contents:
             return
         with suppress(AttributeError, TypeError):  # a container that is read-only by now
             self.holder.clear()
-            is_table = isinstance(self.holder, (dict, set))
-            self.holder.update(self.before) if is_table else self.holder.extend(self.before)
+            before = _pairs(self.before) if isinstance(self.holder, dict) else self.before
+            self.holder.update(before) if isinstance(self.holder, (dict, set)) else self.holder.extend(before)
 
 
 class Bindings:
@@ -128,6 +131,14 @@ class Snapshot:
         self._caches = [(cache, cache.cache_info()) for cache in reach.caches.values()]
         for name, value in self._bindings.values():
             self._keep(value, name)
+
+    @classmethod
+    def of(cls, reach: Reach) -> Snapshot:
+        """A snapshot of this moment: the last one if nothing has changed since, which takes less time to see."""
+        last = reach.snapshot
+        if not isinstance(last, cls) or last.change():
+            last = reach.snapshot = cls(reach)
+        return last
 
     def change(self) -> str:
         """The first name that is bound to something else, or leads to a container that is changed; empty if none."""
@@ -233,23 +244,24 @@ def _differences(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[tupl
 
 
 def _items_of(container: Any) -> Any:
-    """The items of a container, in a plain one.
+    """The items of a container, in a plain one; of a dictionary the keys, and then the values.
 
     A class may make its items when they are asked for, as transformers' tables of models do; its own methods are not
     called.
     """
     if isinstance(container, bytearray):
         return bytes(container)
-    if isinstance(container, OrderedDict):  # which keeps its order beside that of dict
-        return list(OrderedDict.items(container))
-    kind: Any = next(kind for kind in CONTAINERS if isinstance(container, kind))
-    return list(dict.items(container)) if kind is dict else list(kind.__iter__(container))
+    if isinstance(container, dict):
+        kind: Any = OrderedDict if isinstance(container, OrderedDict) else dict  # its order lies beside that of dict
+        return [*kind.keys(container), *kind.values(container)]
+    kind = next(kind for kind in CONTAINERS if isinstance(container, kind))
+    return list(kind.__iter__(container))
 
 
-def _is_same(one: Any, other: Any) -> bool:
-    if type(one) is tuple and len(one) == 2 and type(other) is tuple and len(other) == 2:  # an item of a dict
-        return one[0] is other[0] and is_alike(one[1], other[1])
-    return is_alike(one, other)
+def _pairs(items: list[Any]) -> dict[Any, Any]:
+    """A dictionary, of its keys and values."""
+    half = len(items) // 2
+    return dict(zip(items[:half], items[half:], strict=True))
 
 
 def is_alike(one: Any, other: Any) -> bool:

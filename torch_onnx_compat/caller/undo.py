@@ -185,7 +185,7 @@ class Undo(AbstractContextManager["Undo"]):
     def __init__(self, outside: Outside, parameters: Sequence[Tensor], inputs: Sequence[Tensor]) -> None:
         reach = outside.reach
         self._outside = outside
-        self._snapshot = Snapshot(reach) if reach is not None else None
+        self._snapshot = Snapshot.of(reach) if reach is not None else None
         with below_function_modes():
             self._others = [t for t in self._snapshot.tensors if _is_counted(t)] if self._snapshot is not None else []
             self._versions = versions_of(self._others)

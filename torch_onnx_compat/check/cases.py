@@ -18,6 +18,7 @@ from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, Found, O
 from torch_onnx_compat.check.sizes import AxisProof, SizeTrials, Trial
 from torch_onnx_compat.check.ties import one_size_only
 from torch_onnx_compat.check.unasked import Unasked
+from torch_onnx_compat.check.values import Refused, TakenValues
 from torch_onnx_compat.check.variations import of_all_magnitudes
 from torch_onnx_compat.control_flow.values import ValueDecisions
 from torch_onnx_compat.errors import CompatError
@@ -133,8 +134,9 @@ class Cases:
         self._unasked = Unasked()
         self._on_values: ValueDecisions | None = None
         self._is_searched = False
-        self._taken: dict[str, Inputs] = {}
-        """The inputs that the model took, by label; what it computes there is kept by the label, too."""
+        self._values = TakenValues(observation, self._drawn)
+        self._refusal = ""
+        """Why the model refused the last sizes that it refused."""
         self._other_sides: dict[str, Inputs] = {}
         """Values found for other sides of decisions, by label; every file that follows is tried on them too."""
         self._runs = SymbolicRuns(observation) if runs is None else runs
@@ -309,27 +311,12 @@ class Cases:
             inputs: The given values.
             may_fit: Whether whole numbers may be made to fit the sizes, where the model refuses those of the example.
         """
-        reasons = []
-        for attempt in self._attempts(label, inputs, may_fit=may_fit):
-            try:
-                case = Case(label, attempt, self.observation.reference(label, attempt))
-            except ModelRefused as refusal:
-                reasons.append(refusal)
-            else:
-                self._taken[label] = attempt
-                yield case
-                return
-        self.notes.append(f"not tried at {label}: the model itself refuses: {reasons[1]}")
-
-    def _attempts(self, label: str, inputs: Inputs, *, may_fit: bool) -> Iterator[Inputs]:
-        if label in self._taken:
-            yield self._taken[label]
-            return
-        drawn = self._drawn(label, inputs)
-        yield from (drawn, inputs)
-        fitted = self.observation.fit(inputs) if may_fit else inputs
-        if fitted is not inputs:
-            yield from (self.observation.fit(drawn), fitted)
+        found = self._values.at(label, inputs, may_fit=may_fit)
+        if isinstance(found, Refused):
+            self._refusal = found.reason
+            self.notes.append(f"not tried at {label}: the model itself refuses: {found.reason}")
+        else:
+            yield Case(label, *found)
 
     # Sizes
 
@@ -404,7 +391,7 @@ class Cases:
             if cases:
                 trials.accept(trial.sizes, trial.question)
             else:
-                trials.refuse(trial.sizes)
+                trials.refuse(trial.sizes, self._refusal)
         asked_on = self._runs.inputs_at(asked_at)
         for verdict in trials.verdicts:
             if verdict.question in questions:

@@ -59,6 +59,12 @@ ROUNDED = 16
 FEW_NUMBERS = 8
 """Numbers at most that a question of Python's may have for answers, if each of them is tried."""
 
+IN_VAIN = 3
+"""Questions in a row of which the model refuses the other side whatever the other axes are: no more is asked then."""
+
+ITS_OWN = 2
+"""Sizes that a statement refuses when it is asked for two equal ones, after which others are not tried."""
+
 REFUSED = 6
 """Sizes at most that are tried for one number, or where other axes follow, of which the model may refuse all."""
 
@@ -140,6 +146,9 @@ class SizeTrials:
         """By place, axes and number: the questions with which this number was tried there."""
         self._other_numbers: dict[object, list[Sizes]] = {}
         """The sizes at which the model is asked again for each question that has numbers for answers."""
+        self._in_vain = 0
+        self._reason = ""
+        """Why the model refused the last sizes that it refused."""
         self._asked_at: set[tuple[int, ...]] = set()
         """The sizes of the symbolic runs, and those that are on the list for one."""
         self.legal_sizes.append(self._example)
@@ -183,9 +192,10 @@ class SizeTrials:
         """Sizes at which to ask again, taken off the list; None if there are none up to the last rank that counts."""
         return self.frontier.pop(last)
 
-    def refuse(self, sizes: Sizes) -> None:
-        """Says that the model refuses them."""
+    def refuse(self, sizes: Sizes, reason: str = "") -> None:
+        """Says that the model refuses them, and in what words."""
         self._refused.add(self._key(sizes))
+        self._reason = reason
         self._taken.refuse(sizes)
 
     def _is_refused(self, sizes: Sizes) -> bool:
@@ -341,23 +351,27 @@ class SizeTrials:
     ) -> Iterator[Trial]:
         """Sizes on the other side of a question until one is accepted, or several are refused."""
         tried: list[Sizes] = []
+        refused_there = 0
         for sizes in others:
             if self._is_out_of_reach(sizes, verdict):
                 continue
             verdict.outcome = "the model's own check"
+            if tried and self._taken.is_unlikely(sizes):
+                continue
             if not self._is_refused(sizes):
                 yield Trial(sizes, sides.question)
             tried.append(sizes)
             if self._has_both(sides, path):
                 return
-            if len(tried) >= self._taken.patience:
+            refused_there += sides.question.is_equality and self._reason.endswith(f"(at {sides.question.place})")
+            if len(tried) >= self._taken.patience or refused_there >= ITS_OWN:
                 break
         if tried and not sides.question.chooses_kernel:
             yield from self._past_refusal(sides, tried[0])
 
     def _past_refusal(self, sides: Sides, refused: Sizes) -> Iterator[Trial]:
         """Sizes on the other side, some of which the model refuses, where other axes have what it asks for there."""
-        if self._taken.will_refuse(refused) or not self._taken.is_patient:
+        if self._taken.will_refuse(refused) or not self._taken.is_patient or self._in_vain >= IN_VAIN:
             return
         asked = self.asks(refused) if set(self._example) - set(sides.axes) else ()
         tried = 0
@@ -366,7 +380,8 @@ class SizeTrials:
                 yield Trial(sizes, sides.question)
                 tried += 1
             if tried == REFUSED or self._has_both(sides, ()):
-                return
+                break
+        self._in_vain = 0 if self._has_both(sides, ()) else self._in_vain + 1
 
     def _farther(self, sides: Sides, others: Sequence[Sizes]) -> Iterator[Trial]:
         """Sizes on the other side twice as far as those that the model takes.
@@ -449,9 +464,10 @@ class SizeTrials:
         """Whether an axis is 1 long that is longer in the example: half of it is nothing, and a wrong half as good."""
         return any(sizes[name] == 1 < size for name, size in self._example.items() if name in sizes)
 
-    def _likeliest(self, sizes: Sizes) -> tuple[bool, bool, bool]:
+    def _likeliest(self, sizes: Sizes) -> tuple[bool, bool, bool, bool]:
         """Sorts sizes that the model may take, and that tell more, before others."""
-        return self._is_refused(sizes), self._is_degenerate(sizes), self._taken.may_refuse(sizes)
+        taken = self._taken
+        return (self._is_refused(sizes), taken.is_unlikely(sizes), self._is_degenerate(sizes), taken.may_refuse(sizes))
 
     def _key(self, sizes: Sizes) -> tuple[int, ...]:
         return tuple({**self._example, **sizes}[name] for name in self._example)

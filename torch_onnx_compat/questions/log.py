@@ -14,6 +14,7 @@ import torch
 from torch_onnx_compat.backends.caches import is_for_a_cache
 from torch_onnx_compat.backends.checks import Place, reads_one_size
 from torch_onnx_compat.backends.internals import expressions, symbolic
+from torch_onnx_compat.backends.internals.canonical import is_zero
 from torch_onnx_compat.backends.messages import is_message
 from torch_onnx_compat.places import is_torchs_layer, is_user_file, short
 from torch_onnx_compat.questions.calls import Calls
@@ -155,7 +156,7 @@ class Log:
     def divides(self, divisor: Any) -> None:
         """Notes that Python divides by a number of sizes; where it is 0 that is an error, which may be caught."""
         if not self.operator and not expressions.data_symbols(divisor):
-            condition = expressions.is_zero(divisor)
+            condition = is_zero(divisor)
             self.asked(condition, self.value_of(condition))
 
     def computed(self, expression: Any, answer: Any) -> None:

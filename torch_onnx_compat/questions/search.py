@@ -169,11 +169,12 @@ class Sides:
 
         Args:
             refused: Sizes on the other side.
-            asked: What the model asks there.
+            asked: What the model asks there; what the call has asked that fails is among it, as Python's questions.
         """
         for question in asked:
             further = Sides(question, refused, self._bounds)
-            if question.kind == "condition" and not set(further.axes) <= set(self.axes):
+            is_why = question.is_equality and not question.chooses_kernel
+            if is_why and not set(further.axes) <= set(self.axes):
                 yield from filter(self.is_other, further.others())
 
     def _at_two(self, first: str, size: int, second: str, other: int) -> Sizes:

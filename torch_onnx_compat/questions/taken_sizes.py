@@ -11,6 +11,12 @@ Sizes = Mapping[str, int]
 ENOUGH = 14
 """Refusals below the same floors, those included where other axes follow, after which nothing is tried there."""
 
+KNOWN = 8
+"""Refusals of one axis after which remainders tell which sizes it takes."""
+
+DIVISORS = (2, 4, 8, 16, 32, 64, 128, 7, 14, 28, 56, 112, 224, 3, 6, 12, 24, 48, 96, 5, 10, 20, 40, 80)
+"""Divisors of which sizes may have one remainder to be taken: of strides, and of windows and grids within them."""
+
 PATIENCE = ((12, 6), (24, 3), (math.inf, 1))
 """Refusals in a row up to which so many sizes of one kind are tried before they count as refused."""
 
@@ -84,6 +90,27 @@ class TakenSizes:
             for name, size in sizes.items()
             if (step := self._steps[name]) > 1
         )
+
+    def is_unlikely(self, sizes: Sizes) -> bool:
+        """Whether remainders tell apart what an axis takes and what it refuses, and the model refuses these sizes."""
+        return any(
+            divisor and size % divisor not in {taken[name] % divisor for taken in self._taken}
+            for name, size in sizes.items()
+            if name in self._example and (divisor := self._divisor(name))
+        )
+
+    def _divisor(self, name: str) -> int:
+        """The first divisor with which no size that an axis takes has the remainder of one that it refuses; else 0.
+
+        Two sizes that are taken have the same remainder: with a large divisor, all sizes have remainders of their own.
+        """
+        taken = {sizes[name] for sizes in self._taken}
+        refused = self._refused[name] - set(range(self._floors.get(name, 0) + 1))
+        for divisor in DIVISORS if len(refused) >= KNOWN else ():
+            remainders = {size % divisor for size in taken}
+            if len(remainders) < len(taken) and remainders.isdisjoint(size % divisor for size in refused):
+                return divisor
+        return 0
 
     def _below_floors(self, sizes: Sizes) -> frozenset[str]:
         return frozenset(name for name, floor in self._floors.items() if sizes.get(name, floor + 1) <= floor)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from torch_onnx_compat.backends.internals.expressions import parts_of
+from torch_onnx_compat.backends.internals.expressions import computes_floats, parts_of
 
 Terms = dict[Any, int]
 """A sum: the factor of each term and its whole coefficient; the constant is that of 1."""
@@ -36,6 +36,13 @@ def canonical(expression: Any) -> Any:
     except ZeroDivisionError:  # at no sizes has it a value
         return expression
     return found if found is expression else canonical(found)
+
+
+def is_zero(number: Any) -> Any:
+    """The condition that a number of sizes is 0, in the shorter form."""
+    import sympy
+
+    return canonical(sympy.Eq(number, 0))
 
 
 def _misleads_sympy(expression: Any) -> bool:
@@ -177,8 +184,11 @@ def _relation(expression: Any) -> Any:
     import sympy
 
     left, right = expression.args
-    if left.is_Boolean or not (left.is_integer and right.is_integer):
+    if left.is_Boolean:
         return expression
+    if not (left.is_integer and right.is_integer):
+        exact = _exact(left - right)
+        return expression if exact is None else expression.func(exact[0], 0)
     if max(left.count_ops(), right.count_ops()) > MOST_OPERATIONS:
         return expression
     difference = sympy.expand(left - right)
@@ -229,7 +239,76 @@ def _is_at_least(difference: Any) -> bool:
     return any(bound is not None and bound >= 0 for bound in bounds)
 
 
+MOST_BITS = 24
+"""Bits of a whole number up to which float32 holds it."""
+
+LARGE = 4096
+"""A size up to which what is computed in floating point has to be exact, to be taken for a fraction."""
+
+
+def _exact(expression: Any) -> tuple[Any, int] | None:
+    """What is computed in floating point without any rounding, as a whole number and a power of 2 that divides it.
+
+    ``0.5 * h`` is ``h / 2`` in float32 and in float64, in any order of operations; ``0.7 * h`` is no fraction of h.
+    """
+    import sympy
+
+    found = _over_power_of_two(expression)
+    if found is None or not computes_floats(expression):
+        return None
+    terms = _terms_of(sympy.expand(found[0])) or {}
+    at = dict.fromkeys(expression.free_symbols, sympy.Integer(LARGE))
+    largest = sum(abs(count) * abs(factor.xreplace(at)) for factor, count in terms.items())
+    is_exact = terms and largest.is_number and largest < 2**MOST_BITS and found[1] < 2**MOST_BITS
+    return found if is_exact else None
+
+
+def _over_power_of_two(expression: Any) -> tuple[Any, int] | None:
+    """An expression as a whole number and a power of 2 that divides it; None if it is no such fraction."""
+    import sympy
+
+    kind = type(expression).__name__
+    if kind == "ToFloat":
+        return _over_power_of_two(expression.args[0])
+    if expression.is_Float:
+        numerator, denominator = float(expression).as_integer_ratio()
+        return sympy.Integer(numerator), denominator
+    if expression.is_integer and not computes_floats(expression):
+        return expression, 1
+    parts = [_over_power_of_two(part) for part in expression.args] if kind in _OF_FRACTIONS else []
+    known = [part for part in parts if part is not None]
+    if not known or len(known) < len(parts):
+        return None
+    common = math.lcm(*(divisor for _, divisor in known))
+    if kind == "Add":
+        return sympy.Add(*(number * (common // divisor) for number, divisor in known)), common
+    if kind == "Mul":
+        return sympy.Mul(*(number for number, _ in known)), math.prod(divisor for _, divisor in known)
+    (number, divisor), (by, of) = known
+    if not (by.is_Integer and by > 0 and int(by).bit_count() == 1):
+        return None
+    return number * of, divisor * int(by)
+
+
+_OF_FRACTIONS = ("Add", "Mul", "IntTrueDiv", "FloatTrueDiv")
+
+
+def _whole_of_fraction(expression: Any) -> Any:
+    """``int(0.5 * h)`` is ``h // 2``, and ``ceil(h / 4)`` is ``(h + 3) // 4``."""
+    from torch.utils._sympy.functions import FloorDiv
+
+    exact = _exact(expression.args[0])
+    if exact is None:
+        return expression
+    (number, divisor), kind = exact, type(expression).__name__
+    least = lower_bound(number)
+    if kind == "TruncToInt" and (least is None or least < 0):
+        return expression  # it may round up
+    return FloorDiv(number + (divisor - 1 if kind == "CeilToInt" else 0), divisor)
+
+
 _RULES = {
+    **dict.fromkeys(("TruncToInt", "FloorToInt", "CeilToInt"), _whole_of_fraction),
     "Mod": _remainder,
     "PythonMod": _remainder,
     "Add": _sum,

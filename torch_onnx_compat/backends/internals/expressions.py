@@ -222,13 +222,6 @@ def larger_than_one(sizes: Sequence[Any], count: int) -> Any:
     return sympy.Eq(sum(sympy.Min(1, size - 1) for size in sizes), count)
 
 
-def is_zero(number: Any) -> Any:
-    """The condition that a number of sizes is 0."""
-    import sympy
-
-    return sympy.Eq(number, 0)
-
-
 def has_one_solution(equation: Any) -> bool:
     """Whether an equation, or its opposite, in one symbol is a linear one."""
     (symbol,) = equation.free_symbols
