@@ -368,9 +368,9 @@ def bucketize_to_sum(
 ) -> Tensor:
     """Number of the bucket of each value; stock takes twice to fourteen times the nodes.
 
-    Declines: boundaries that are not few and fixed, for which stock dynamo's binary search is the faster.
+    Declines: many boundaries, for which stock dynamo's binary search is the faster.
     """
     size = static_size(boundaries, 0)
-    if size is None or size > COUNT_LIMIT:
-        decline(f"at most {COUNT_LIMIT} boundaries are compared one by one, got {size or 'a varying number'}")
+    if size is not None and size > COUNT_LIMIT:
+        decline(f"at most {COUNT_LIMIT} boundaries are compared one by one, got {size}")
     return find_positions(boundaries, input, size, right=right, out_int32=out_int32)

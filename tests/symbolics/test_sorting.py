@@ -6,9 +6,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from packaging.version import Version
+from torch import nn
 from torch.torch_version import TorchVersion
 from torch_onnx_compat.symbolics.sorting import COUNT_LIMIT
 
+from torch_onnx_compat import export_compat
 from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.catalogue.entry import EXPORTERS, Declined
 from torch_onnx_compat.testing import Example, assert_entry, assert_same_outputs
@@ -261,3 +263,21 @@ def test_declines_single_numbers(name, args, reason):
 def test_declines_many_boundaries(exporter):
     result = assert_same_outputs(lambda v: torch.bucketize(v, LONG), torch.randn(2, 4), exporter)
     assert "at most 64 boundaries are compared one by one, got 100" in str(result)
+
+
+class Packed(nn.Module):
+    """Rows of several lists, one after the other, and where each list ends."""
+
+    def forward(self, rows, ends):
+        of_list = torch.bucketize(torch.arange(rows.shape[0]), ends, right=True)
+        return of_list, torch.bucketize(rows, ends, right=False)
+
+
+def test_a_varying_number_of_boundaries(exporter):
+    """Stock dynamo's binary search is right; a capture that sees sizes of values refused it."""
+    dynamic = {"rows": {0: "rows"}, "ends": {0: "lists"}}
+    result = export_compat(Packed(), (torch.randn(6), torch.tensor([2, 3, 6])), dynamic=dynamic, exporter=exporter)
+    for rows, ends in ((9, [1, 2, 2, 9]), (1, [1]), (4, [0, 4])):
+        inputs = torch.randn(rows) * 3, torch.tensor(ends)
+        found = result.session().run(None, {n: t.numpy() for n, t in zip(("rows", "ends"), inputs, strict=True)})
+        assert equal([torch.from_numpy(one) for one in found], Packed()(*inputs))

@@ -262,8 +262,8 @@ def _axis_with_bounds(value: tuple[Any, ...]) -> Axis:
     is_right = type(name) is str and type(least) is int and (most is None or type(most) is int)
     if not is_right or least < 1 or (most is not None and most < least):
         raise ArgumentError(
-            f"dynamic axis: {value!r} is no name with bounds; wanted (name, smallest size, largest size or None), such "
-            f"as ('tokens', 1, 512)."
+            f"dynamic axis: {value!r} is no name with bounds; wanted (name, smallest size, largest size or None), "
+            f"the smallest being 1 at least, such as ('tokens', 1, 512)."
         )
     return Axis(_checked_name(name), min=least, max=most)
 
