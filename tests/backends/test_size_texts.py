@@ -19,6 +19,25 @@ class Tells(nn.Module):
         return x * 2
 
 
+def check_in_steps(rows, wanted, raises):
+    """Makes the message of an error in several statements, one of them in a branch."""
+    if rows.shape[0] != wanted.shape[0]:
+        if raises:
+            number = f"{wanted.shape[0]} or 1" if wanted.shape[0] != 1 else f"{wanted.shape[0]}"
+            message = f"wanted {number}, got {rows.shape[0]}"
+            message += f" of {list(rows.shape)}"
+            raise ValueError(message)
+        return False
+    return True
+
+
+class ComplainsInSteps(nn.Module):
+    def forward(self, x):
+        some = x[: int(x.shape[0] / 1.5) + 1]
+        check_in_steps(x, some, raises=x.shape[0] > 6)
+        return x + some.sum(0)
+
+
 class Stores(nn.Module):
     def __init__(self):
         super().__init__()
@@ -36,6 +55,18 @@ class LooksUp(nn.Module):
 
     def forward(self, x):
         return x * {"16": 3.0}.get(str(x.shape[1]), 1.0)
+
+
+class ComparesText(nn.Module):
+    """Beyond a size it takes one only, which it tells by its text."""
+
+    def forward(self, x):
+        if x.shape[1] > 36:
+            size = str(x.shape[1])
+            if size != "409":
+                raise ValueError("no " + size)
+            x = x * 2
+        return x
 
 
 class Says(nn.Module):
@@ -183,13 +214,21 @@ def test_right_or_refused(kind, exporter, capsys):
     except CompatError:
         assert kind is not Says
         return
-    for x in (torch.randn(1, 3), torch.full((2, 36), 5.5), torch.full((3, 41), 0.5), torch.full((2, 7), 5.25)):
+    for x in (torch.randn(1, 3), torch.full((2, 36), 5.5), torch.full((3, 409), 0.5), torch.full((2, 7), 5.25)):
         torch.testing.assert_close(torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), kind()(x))
 
 
 @pytest.mark.parametrize("kind", [Tells, Stores])
 def test_harmless_texts(kind):
-    session = onnxruntime.InferenceSession(export(kind()).model_bytes)
+    assert_right(kind, export(kind()))
+
+
+def test_messages_in_steps(exporter):
+    assert_right(ComplainsInSteps, export(ComplainsInSteps(), exporter))
+
+
+def assert_right(kind, result):
+    session = onnxruntime.InferenceSession(result.model_bytes)
     for shape in ((1, 3), (3, 12), (4, 16), (2, 31)):
         x = torch.randn(shape)
         torch.testing.assert_close(torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), kind()(x))

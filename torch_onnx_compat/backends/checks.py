@@ -49,12 +49,6 @@ def is_guard(place: Place) -> bool:
 
 
 @functools.lru_cache(maxsize=512)
-def is_raised(place: Place) -> bool:
-    """Whether what a place computes is a part of an error that is raised there in any case."""
-    return isinstance(next(innermost_statements(place), None), ast.Raise)
-
-
-@functools.lru_cache(maxsize=512)
 def is_key_of_cache(place: Place) -> bool:
     """Whether a place computes a key under which the same function stores something: ``key = f"{h}x{w}"``."""
     statement = next(innermost_statements(place), None)

@@ -18,12 +18,12 @@ from torch import Tensor
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.caches import is_for_a_cache
-from torch_onnx_compat.backends.checks import Place, is_caught, is_caught_on_stack, is_guard, is_raised
+from torch_onnx_compat.backends.checks import Place, is_caught, is_caught_on_stack, is_guard
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
 from torch_onnx_compat.backends.data_sizes import DataSizes, selects
 from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values
 from torch_onnx_compat.backends.keys import containers_at, holds_numbers
-from torch_onnx_compat.backends.messages import is_message
+from torch_onnx_compat.backends.messages import is_message, leads_to_error
 from torch_onnx_compat.backends.trace_numbers import METHODS, is_settled
 from torch_onnx_compat.backends.trace_origins import asks_for_emptiness, find_origins, identity
 from torch_onnx_compat.inputs import tree
@@ -179,10 +179,10 @@ class DecisionLog(Watcher):
     def end_raised(self, start: int) -> None:
         """Says that the code which took the decisions from a number on has raised, and that its error is dropped.
 
-        What the ``raise`` itself took has decided what the error says, and is forgotten. Whatever else the code took
-        has decided that it raises, a check's condition too.
+        What the ``raise`` itself took, and the block that ends with it, has decided what the error says, and is
+        forgotten. Whatever else the code took has decided that it raises, a check's condition too.
         """
-        later = [d for d in self.decisions[start:] if not any(map(is_raised, d.callers[:1]))]
+        later = [d for d in self.decisions[start:] if not any(map(leads_to_error, d.callers[:1]))]
         self.decisions[start:] = [replace(decision, has_raised=True) for decision in later]
 
     def concerns(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

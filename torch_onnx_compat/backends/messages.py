@@ -29,31 +29,48 @@ from torch_onnx_compat.backends.checks import (
 
 def forget_functions() -> None:
     """Forgets what was known of the functions of modules: between two exports, a name may get another one."""
-    for known in (is_message, _module_of, _tells_parameter):
+    for known in (is_message, leads_to_error, _module_of, _tells_parameter):
         known.cache_clear()
 
 
 @functools.lru_cache(maxsize=512)
-def is_message(place: Place) -> bool:
+def is_message(place: Place, *, may_be_tested: bool = True) -> bool:
     """Whether what a place computes is only told: in an error, a warning, an assertion, a log, or a profile.
 
     Nothing else may get it: no function but those that keep nothing, such as ``float`` and ``round``, and those that
     only tell what they are given. A variable is followed as far as the function that it belongs to: each use of it has
     to be in such a message, or in the test of an if that does nothing but complain, and nobody may catch the error.
+
+    Args:
+        place: Computes a number or a text.
+        may_be_tested: Whether it may be in such a test.
     """
     statement = next(innermost_statements(place), None)
     if isinstance(statement, ast.Raise):
         return True
-    if statement is None or any(contains(node, place) for node in _handed_on(statement, place)):
+    if statement is None or any(contains(node, place) for node in _handed_on(statement, place, may_be_tested)):
         return False
-    if any(contains(node, place) for node in _told_by_calls(statement, place)):
+    if any(contains(node, place) for node in _told_by_calls(statement, place, may_be_tested)):
         return not is_caught(place)
     if isinstance(statement, ast.With):
         return any(contains(item.context_expr, place) and _names_a_span(item) for item in statement.items)
     if _tells(statement):
         return True
     name = _variable_of(statement)
-    return bool(name) and _is_only_told(name, place)
+    return bool(name) and _is_only_told(name, place, may_be_tested)
+
+
+@functools.lru_cache(maxsize=512)
+def leads_to_error(place: Place) -> bool:
+    """Whether a place lies in an error that is raised, or in a block that ends with one in any case.
+
+    Such a block may make its message in several statements, with branches of their own.
+    """
+    if isinstance(next(innermost_statements(place), None), ast.Raise):
+        return True
+    function = _function_around(place)
+    blocks = _blocks_that_raise(list(ast.walk(function))) if function is not None else ()
+    return any(contains(statement, place) for block in blocks for statement in block)
 
 
 def own_nodes(statement: ast.stmt) -> Iterator[ast.AST]:
@@ -69,14 +86,14 @@ def _tells(statement: ast.stmt) -> bool:
     return isinstance(statement, (ast.Raise, ast.Assert)) or is_warning(statement) or is_assertion(statement)
 
 
-def _handed_on(statement: ast.stmt, place: Place) -> Iterator[ast.expr]:
+def _handed_on(statement: ast.stmt, place: Place, may_be_tested: bool) -> Iterator[ast.expr]:
     """The expressions of a statement whose values may stay somewhere: arguments of functions that may keep them."""
     telling = statement.value if isinstance(statement, ast.Expr) and _tells(statement) else None
     for node in own_nodes(statement):
         if isinstance(node, ast.NamedExpr):
             yield node.value
         elif isinstance(node, ast.Call) and node is not telling and _may_keep(node):
-            told = _told_arguments(node, place)
+            told = _told_arguments(node, place, may_be_tested)
             yield from (given for given in _arguments(node) if given not in told)
         elif isinstance(node, _SCOPES_OF_EXPRESSIONS) and any(
             isinstance(inner, ast.Call) and _may_keep(inner) for inner in ast.walk(node)
@@ -84,11 +101,11 @@ def _handed_on(statement: ast.stmt, place: Place) -> Iterator[ast.expr]:
             yield node  # its variables hold parts of what it goes through
 
 
-def _told_by_calls(statement: ast.stmt, place: Place) -> Iterator[ast.expr]:
+def _told_by_calls(statement: ast.stmt, place: Place, may_be_tested: bool) -> Iterator[ast.expr]:
     """The arguments in a statement that the functions which get them only tell."""
     for node in own_nodes(statement):
         if isinstance(node, ast.Call):
-            yield from _told_arguments(node, place)
+            yield from _told_arguments(node, place, may_be_tested)
 
 
 def _arguments(call: ast.Call) -> list[ast.expr]:
@@ -147,7 +164,7 @@ def _is_text(node: ast.expr) -> bool:
     return is_made or isinstance(node, ast.JoinedStr)
 
 
-def _is_only_told(name: str, place: Place) -> bool:
+def _is_only_told(name: str, place: Place, may_be_tested: bool) -> bool:
     """Whether each use of a variable, in the function around a place, lies in a message."""
     function = _function_around(place)
     if function is None:
@@ -157,19 +174,21 @@ def _is_only_told(name: str, place: Place) -> bool:
         return False
     if any(isinstance(node, ast.Name) and node.id in ("locals", "vars", "eval", "exec") for node in around):
         return False
-    told = _told_nodes(around, place)
+    told = _told_nodes(around, place, may_be_tested)
     uses = [n for n in around if isinstance(n, ast.Name) and n.id == name and not isinstance(n.ctx, ast.Store)]
     return all(id(node) in told for node in uses)
 
 
-def _told_nodes(nodes: list[ast.AST], place: Place) -> set[int]:
+def _told_nodes(nodes: list[ast.AST], place: Place, may_be_tested: bool) -> set[int]:
     """The identities of those nodes of a function that only go into messages."""
     statements = [node for node in nodes if isinstance(node, ast.stmt)]
-    messages = [s for s in statements if _tells(s) or (isinstance(s, ast.If) and only_complains(s))]
+    messages = [s for s in statements if _tells(s)]
+    if may_be_tested:
+        messages += [s for s in statements if isinstance(s, ast.If) and only_complains(s)]
     told = _nodes_told_by(messages, place)
     for statement in statements:
-        told -= {id(node) for kept in _handed_on(statement, place) for node in ast.walk(kept)}
-        told |= _nodes_told_by(_told_by_calls(statement, place), place)
+        told -= {id(node) for kept in _handed_on(statement, place, may_be_tested) for node in ast.walk(kept)}
+        told |= _nodes_told_by(_told_by_calls(statement, place, may_be_tested), place)
     for block in _blocks_that_raise(nodes):
         told |= _nodes_told_by(block, place)
     return told | {id(node.left) for node in nodes if isinstance(node, ast.Compare) and _asks_for_none(node)}
@@ -215,7 +234,7 @@ def _asks_for_none(node: ast.Compare) -> bool:
 # Functions that only tell what they are given
 
 
-def _told_arguments(call: ast.Call, place: Place) -> list[ast.expr]:
+def _told_arguments(call: ast.Call, place: Place, may_be_tested: bool) -> list[ast.expr]:
     """The arguments of a call that the function only tells; none where nobody knows which function it is."""
     given = _arguments(call)
     is_plain = not any(isinstance(argument, ast.Starred) for argument in call.args)
@@ -226,7 +245,7 @@ def _told_arguments(call: ast.Call, place: Place) -> list[ast.expr]:
     positional = [p.name for p in inspect.signature(function).parameters.values() if p.kind in _BY_POSITION]
     by_name = zip(call.keywords, names, strict=True)
     pairs = [*zip(call.args, positional, strict=False), *((k.value, n) for k, n in by_name if n is not None)]
-    return [argument for argument, name in pairs if _tells_parameter(function.__code__, name)]
+    return [argument for argument, name in pairs if _tells_parameter(function.__code__, name, may_be_tested)]
 
 
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -274,7 +293,7 @@ _open: set[tuple[types.CodeType, str]] = set()
 
 
 @functools.lru_cache(maxsize=512)
-def _tells_parameter(code: types.CodeType, name: str) -> bool:
+def _tells_parameter(code: types.CodeType, name: str, may_be_tested: bool) -> bool:
     """Whether a function does nothing with a parameter but tell it; not if it calls itself with it."""
     if (code, name) in _open or name not in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
         return False
@@ -283,7 +302,7 @@ def _tells_parameter(code: types.CodeType, name: str) -> bool:
         return False
     _open.add((code, name))
     try:
-        return _is_only_told(name, place)
+        return _is_only_told(name, place, may_be_tested)
     finally:
         _open.discard((code, name))
 

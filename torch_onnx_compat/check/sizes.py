@@ -367,14 +367,15 @@ class SizeTrials:
             if len(tried) >= self._taken.patience or refused_there >= ITS_OWN:
                 break
         if tried and not sides.question.chooses_kernel:
-            yield from self._past_refusal(sides, tried[0])
+            yield from self._past_refusal(sides, verdict, tried[0])
 
-    def _past_refusal(self, sides: Sides, refused: Sizes) -> Iterator[Trial]:
-        """Sizes on the other side, some of which the model refuses, where other axes have what it asks for there."""
+    def _past_refusal(self, sides: Sides, verdict: Verdict, refused: Sizes) -> Iterator[Trial]:
+        """Sizes on the other side, some of which the model refuses, that have what it asks for there."""
         if self._taken.will_refuse(refused) or not self._taken.is_patient or self._in_vain >= IN_VAIN:
             return
-        asked = self.asks(refused) if set(self._example) - set(sides.axes) else ()
-        tried = 0
+        asked, tried = self.asks(refused), 0
+        if any(question.is_taken for question in asked):
+            verdict.outcome = ""  # what Python does with a text or a number of a size may refuse some sizes only
         for sizes in sides.past_refusal(refused, asked):
             if not self._is_refused(sizes) and not self._obstacle(sizes, sides.question):
                 yield Trial(sizes, sides.question)

@@ -292,7 +292,7 @@ class Log:
 def _is_for_a_message() -> bool:
     """Whether the code that makes a text, the model's or torch's, makes it for an error or a line of a log."""
     frame = frame_of_model()
-    return frame is not None and is_message(Place.of(frame))
+    return frame is not None and is_message(Place.of(frame), may_be_tested=False)
 
 
 def _user_frame() -> types.FrameType | None:

@@ -162,20 +162,19 @@ class Sides:
                         found.append(((size == 1, abs(math.log(other / size / PROPORTION))), at(other)))
             yield from [sizes for _, sizes in sorted(found, key=lambda pair: pair[0])][:MOST_UNEVEN]
 
-    def past_refusal(self, refused: Sizes, asked: Iterable[Question]) -> Iterator[Sizes]:
-        """Sizes on the other side where other axes have what the model asks for at sizes that it refuses.
+    def past_refusal(self, refused: Sizes, asked: Sequence[Question]) -> Iterator[Sizes]:
+        """Sizes on the other side that have what the model asks for at sizes that it refuses there.
 
-        ``if height == 3: x = x + self.table`` runs at the one width at which the table has as many cells.
+        ``if height == 3: x = x + self.table`` runs at the one width at which the table has as many cells. And where
+        ``if height > 224:`` wants a multiple of 32, it is one.
 
         Args:
             refused: Sizes on the other side.
             asked: What the model asks there; what the call has asked that fails is among it, as Python's questions.
         """
-        for question in asked:
-            further = Sides(question, refused, self._bounds)
-            is_why = question.is_equality and not question.chooses_kernel
-            if is_why and not set(further.axes) <= set(self.axes):
-                yield from filter(self.is_other, further.others())
+        for question in reversed(asked):  # the last one made it fail
+            if question.kind == "condition" and not question.chooses_kernel:
+                yield from filter(self.is_other, Sides(question, refused, self._bounds).others())
 
     def _at_two(self, first: str, size: int, second: str, other: int) -> Sizes:
         return {**self._example, first: size, second: other}

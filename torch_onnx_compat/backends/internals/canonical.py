@@ -184,7 +184,7 @@ def _relation(expression: Any) -> Any:
     import sympy
 
     left, right = expression.args
-    if left.is_Boolean:
+    if left.is_Boolean or right.is_Boolean:
         return expression
     if not (left.is_integer and right.is_integer):
         exact = _exact(left - right)
