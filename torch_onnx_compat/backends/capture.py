@@ -154,7 +154,8 @@ def _run_export(job: ExportJob, log: CaptureLog, errors: CaughtErrors) -> Captur
     subject.wrap(lambda: errors)
 
     def run(model: nn.Module) -> torch.export.ExportedProgram:
-        return torch.export.export(model, job.inputs.tensors, dynamic_shapes=shapes, strict=False)
+        with internals.merging_operands():
+            return torch.export.export(model, job.inputs.tensors, dynamic_shapes=shapes, strict=False)
 
     passes: list[bool] = []
     with ExitStack() as stack:

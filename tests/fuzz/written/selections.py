@@ -103,3 +103,12 @@ class MeanOfTheFirst(nn.Module):
 class MeanOfBothSides(nn.Module):
     def forward(self, x, m):
         return torch.cat([x[m].mean(0), x[~m].mean(0)]), torch.cat([x[m], x[~m]]).mean(0)
+
+
+@program(x="float n=2 height=12 4", m="mask n=2")
+class MaskBehindPadding(nn.Module):
+    def forward(self, x, m):
+        rest = x.shape[1] % 4
+        if rest:
+            x = torch.cat([x, x.new_zeros(x.shape[0], 4 - rest, 4)], 1)
+        return x.unflatten(1, (-1, 4)).amax((1, 2))[m].mean(0)
