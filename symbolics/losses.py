@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
 from torch_onnx_compat.functional.exponentials import log1p
+from torch_onnx_compat.tracing import static_size
 
 _NONE, _MEAN = 0, 1  # torch's numbers for reduction="none" and "mean"; "sum" is 2
 
@@ -181,9 +182,9 @@ def cross_entropy_to_log_softmax(
     reduction: str = "mean",
     label_smoothing: float = 0.0,
 ) -> Tensor:
-    """Cross entropy of smoothed labels, of probabilities and of one sample, which ONNX's operator does not have.
+    """Cross entropy of smoothed labels, of probabilities, of one sample and of none, which ONNX's operator lacks.
 
-    TorchScript refuses smoothed labels, and dynamo leaves the smoothing out. Other labels of a batch stay as they are.
+    TorchScript refuses smoothed labels, and dynamo leaves the smoothing out. Labels of a fixed batch stay as they are.
 
     Declines: size_average and reduce.
 
@@ -193,7 +194,7 @@ def cross_entropy_to_log_softmax(
     Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
     """
     is_label = not target.is_floating_point()
-    if is_label and not label_smoothing and input.dim() > 1:
+    if is_label and not label_smoothing and input.dim() > 1 and static_size(input, 0) is not None:
         return NotImplemented
     _decline_averages(size_average, reduce)
     axis = min(input.dim() - 1, 1)
