@@ -420,4 +420,5 @@ def _trapezoids(y: Tensor, x: Tensor | None, dx: float | None, dim: int) -> Tens
 def _neighbours(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """All cells of an axis but the first, and all but the last."""
     before = (slice(None),) * (dim % x.dim())
-    return x[(*before, slice(1, None))], x[(*before, slice(-1))]
+    first, last = (*before, slice(1, None)), (*before, slice(-1))
+    return x[first], x[last]
