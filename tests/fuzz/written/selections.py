@@ -125,3 +125,9 @@ class LossOfSelected(nn.Module):
     def forward(self, x, y):
         kept = y > 2
         return F.cross_entropy(x[kept], y[kept]), F.cross_entropy(x[kept], y[kept], label_smoothing=0.1)
+
+
+@program(x="float n=6 3")
+class MedianAboveThreshold(nn.Module):
+    def forward(self, x):
+        return x[x > 0.5].median(), x[x > 0.5].nanmedian()
