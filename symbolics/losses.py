@@ -1,4 +1,4 @@
-"""Losses of regression."""
+"""Losses of regression and of classification."""
 
 import math
 
@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from torch_onnx_compat import Declaration, Exactness, Ops, Value, decline, decomposition, symbolic
 from torch_onnx_compat.functional.exponentials import log1p
+from torch_onnx_compat.tracing import static_size
 
 _NONE, _MEAN = 0, 1  # torch's numbers for reduction="none" and "mean"; "sum" is 2
 
@@ -168,3 +169,45 @@ def gaussian_nll_loss_to_log(
     if full:
         loss = loss + 0.5 * math.log(2 * math.pi)
     return _reduced(loss, reduction)
+
+
+@decomposition(functional.cross_entropy, needed_on=("torchscript", "dynamo"), exactness=Exactness.ROUNDING)
+def cross_entropy_to_log_softmax(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    ignore_index: int = -100,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Tensor:
+    """Cross entropy of smoothed labels, of probabilities, of one sample and of none, which ONNX's operator lacks.
+
+    TorchScript refuses smoothed labels, and dynamo leaves the smoothing out. Labels of a fixed batch stay as they are.
+
+    Declines: size_average and reduce.
+
+    Math:   with l = log_softmax(input) over C classes of weights w, smoothing s: -sum_c w_c p_c l_c for probabilities,
+            where p = (1 - s) target + s / C; -(1 - s) w_y l_y - s / C sum_c w_c l_c for a label y, 0 where it is
+            ignored. The mean divides by the number of samples, or by the sum of w_y of the labels that are not ignored.
+    Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.CrossEntropyLoss.html
+    """
+    is_label = not target.is_floating_point()
+    if is_label and not label_smoothing and input.dim() > 1 and static_size(input, 0) is not None:
+        return NotImplemented
+    _decline_averages(size_average, reduce)
+    axis = min(input.dim() - 1, 1)
+    logs, classes = input.log_softmax(axis), input.shape[axis]
+    weights = torch.ones_like(logs) if weight is None else weight.reshape(-1, *[1] * (input.dim() - axis - 1))
+    if not is_label:
+        smoothed = target * (1 - label_smoothing) + label_smoothing / classes
+        return _reduced(-(logs * smoothed * weights).sum(axis), reduction)
+    is_kept = target != ignore_index
+    place = torch.where(is_kept, target, 0).unsqueeze(axis)
+    share = torch.where(is_kept, weights.expand_as(logs).gather(axis, place).squeeze(axis), 0)
+    loss = -share * logs.gather(axis, place).squeeze(axis)
+    if label_smoothing:
+        loss = loss * (1 - label_smoothing) - (logs * weights).sum(axis) * (label_smoothing / classes)
+    loss = torch.where(is_kept, loss, 0)
+    return loss.sum() / share.sum() if reduction == "mean" else _reduced(loss, reduction)

@@ -147,7 +147,8 @@ def prod_of_integers(
     x = x if wanted == torch.int64 else x.to(torch.int64)
     for axis in reversed(varying):
         rows = x.movedim(axis, 0)
-        x = reduce_rows(torch.mul, rows, torch.ones_like(rows[0]))
+        ones = rows.new_ones((1, *rows.shape[1:]))  # a Scan has one row at least
+        x = reduce_rows(torch.mul, torch.cat([ones, rows]), ones[0])
     if dim is None:
         x = _multiply_halves(x.reshape(-1), n) if n > 1 else x.reshape(())
     elif not varying:
@@ -373,9 +374,9 @@ def diff_to_slices(
     return x.clone() if x is input else x
 
 
-@decomposition((torch.trapezoid, torch.trapz), **TORCHSCRIPT_ROUNDING)
+@decomposition((torch.trapezoid, torch.trapz), **BOTH_ROUNDING)
 def trapezoid_to_sum(y: Tensor, x: Tensor | None = None, *, dx: float | None = None, dim: int = -1) -> Tensor:
-    """Integral by the trapezoidal rule; stock TorchScript has no symbolic for it.
+    """Integral by the trapezoidal rule; stock TorchScript has no symbolic for it, dynamo's file fails on no heights.
 
     Declines: abscissae that have neither one axis nor those of the heights.
     """
@@ -418,4 +419,6 @@ def _trapezoids(y: Tensor, x: Tensor | None, dx: float | None, dim: int) -> Tens
 
 def _neighbours(x: Tensor, dim: int) -> tuple[Tensor, Tensor]:
     """All cells of an axis but the first, and all but the last."""
-    return x.narrow(dim, 1, x.shape[dim] - 1), x.narrow(dim, 0, x.shape[dim] - 1)
+    before = (slice(None),) * (dim % x.dim())
+    first, last = (*before, slice(1, None)), (*before, slice(-1))
+    return x[first], x[last]

@@ -130,11 +130,21 @@ Median = Callable[[Tensor, "int | None"], tuple[Tensor, Tensor]]
 def _median(input: Tensor, dim: int | None, keepdim: bool, of_last_axis: Median) -> Any:
     """The arguments of a body: the median of all values, or that of an axis and its index."""
     if dim is None:
-        return of_last_axis(input.reshape(-1), count_values(input))[0].reshape(())
+        flat, size = input.reshape(-1), count_values(input)
+        may_be_empty = size is None and input.is_floating_point()
+        return (_of_any_number(flat, of_last_axis) if may_be_empty else of_last_axis(flat, size)[0]).reshape(())
     if input.dim() == 0:
         decline("the input must have an axis, got a single number")
     found = of_last_axis(input.transpose(dim, -1), static_size(input, dim))
     return tuple(f.transpose(dim, -1) if keepdim else f.transpose(dim, -1).squeeze(dim) for f in found)
+
+
+def _of_any_number(flat: Tensor, of_last_axis: Median) -> Tensor:
+    """The median of all values, of which there may be none: one more that is NaN is left out, but where it is alone."""
+    found, _ = nanmedian(torch.nn.functional.pad(flat, (0, 1), value=float("nan")), None)
+    if of_last_axis is nanmedian:
+        return found
+    return torch.where(torch.isnan(flat).any(), constant(float("nan"), flat), found)
 
 
 @decomposition(torch.median, **BITWISE)

@@ -323,3 +323,13 @@ def test_who_transforms_is_known():
     torch.vmap(lambda x: seen.append(is_transforming()) or x)(torch.ones(2))
     assert seen == [True]
     assert not is_transforming()
+
+
+def test_operands_are_merged_while_a_capture_runs():
+    utils = first_module("torch._export.utils")
+    plain = utils._name_hoo_subgraph_placeholders
+    with internals.merging_operands():
+        assert utils._name_hoo_subgraph_placeholders is not plain
+    with pytest.raises(KeyboardInterrupt), internals.merging_operands():
+        raise KeyboardInterrupt
+    assert utils._name_hoo_subgraph_placeholders is plain

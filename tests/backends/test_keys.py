@@ -37,13 +37,16 @@ def _places(request, monkeypatch):
         monkeypatch.setattr(Place, "of", lambda frame: Place(frame.f_code.co_filename, frame.f_lineno))
 
 
-def export(function, path, dynamic, **tables):
+@pytest.fixture(params=["torchscript", "dynamo"])
+def exporter(request):
+    return request.param
+
+
+def export(function, path, dynamic, exporter, **tables):
     """The file's session, or None where the export is refused."""
-    model = OfFunction(function, **tables).eval()
+    model, options = OfFunction(function, **tables).eval(), {"dynamic": {"x": dynamic}, "exporter": exporter}
     try:
-        export_compat(
-            *(model, (torch.randn(6, 4),), path), dynamic={"x": dynamic}, input_names=["x"], exporter="torchscript"
-        )
+        export_compat(model, (torch.randn(6, 4),), path, input_names=["x"], **options)
     except CompatError:
         return None
     return onnxruntime.InferenceSession(path)
@@ -172,9 +175,9 @@ TABLES = {
         *((function, {0: "n"}) for function in (*OF_ROWS, *TABLES)),
     ],
 )
-def test_is_refused(function, dynamic, tmp_path):
+def test_is_refused(function, dynamic, exporter, tmp_path):
     tables = {"table": dict(TABLES[function])} if function in TABLES else {}
-    assert export(function, tmp_path / "model.onnx", dynamic, **tables) is None
+    assert export(function, tmp_path / "model.onnx", dynamic, exporter, **tables) is None
 
 
 def table_of_others(self, x):
@@ -202,6 +205,25 @@ def cache_asked_twice(self, x):
     return x * ramp[:, None]
 
 
+def cache_that_is_cut(self, x):
+    """The longest length of four is stored; to cut it is a question of its own, in the same line."""
+    n = x.shape[0]
+    most = n + -n % 4
+    if most not in self.table:
+        self.table[most] = torch.arange(most) + 1.0
+    return x * self.table[most][:n, None]
+
+
+def cache_of_tuples(self, x):
+    """Kept by size, dtype and device, and made where a KeyError says that it is not there."""
+    key = (x.shape[0], x.dtype, x.device)
+    try:
+        ramp = self.table[key]
+    except KeyError:
+        ramp = self.table[key] = torch.arange(key[0], dtype=key[1], device=key[2])
+    return x + ramp[:, None]
+
+
 def square_table(self, x):
     """No size is 8 and 11."""
     return x * {(8, 11): 2.0}.get((x.shape[0], x.shape[0]), 1.0)
@@ -215,6 +237,11 @@ def checks(self, x):
     return x * 2
 
 
+def checks_of_a_literal(self, x):
+    assert len({x.shape[0], (x + 1).shape[0]}) == 1
+    return x * 2
+
+
 @pytest.mark.usefixtures("_places")
 @pytest.mark.parametrize(
     ("function", "tables", "dynamic"),
@@ -224,17 +251,40 @@ def checks(self, x):
         (cache, {"table": {(6, "ramp", 4): torch.arange(6)[:, None] + torch.arange(4)}}, AXES),
         (cache_asked_twice, {"table": {}}, {0: "n"}),
         (cache_asked_twice, {"table": {6: torch.arange(6) / 6, 9: torch.arange(9) / 9}}, {0: "n"}),
-        (checks, {}, AXES),
+        (cache_that_is_cut, {"table": {8: torch.arange(8) + 1.0, 12: torch.arange(12) + 1.0}}, {0: "n"}),
+        (cache_of_tuples, {"table": {}}, {0: "n"}),
+        (checks_of_a_literal, {}, AXES),
         (square_table, {}, {0: "n"}),
         (view_of_keys, {}, {0: "n"}),
     ],
 )
-def test_is_right(function, tables, dynamic, tmp_path):
-    session = export(function, tmp_path / "model.onnx", dynamic, **tables)
+def test_is_right(function, tables, dynamic, exporter, tmp_path):
+    session = export(function, tmp_path / "model.onnx", dynamic, exporter, **tables)
     assert session is not None
     for rows in (1, 6, 8, 9, 16):
         x = torch.randn(rows, 4 if 1 not in dynamic else rows + 3)
         wanted = OfFunction(function, **{name: {} for name in tables})(x)
+        torch.testing.assert_close(torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), wanted)
+
+
+def test_a_set_of_sizes_of_a_check(tmp_path):
+    """It is no statement of the check's: torch.export has no hash for it."""
+    assert export(checks, tmp_path / "model.onnx", AXES, "torchscript") is not None
+    assert export(checks, tmp_path / "model.onnx", AXES, "dynamo") is None
+
+
+def sizes_read_anew(self, x):
+    if x.shape[0] not in self.table:
+        self.table[x.shape[0]] = torch.arange(x.shape[0]) / x.shape[0]
+    return x * self.table[x.shape[0]][:, None]
+
+
+def test_a_size_is_found_where_another_reading_of_it_was_stored(tmp_path):
+    session = export(sizes_read_anew, tmp_path / "model.onnx", {0: "n"}, "dynamo", table={})
+    assert session is not None
+    for rows in (1, 6, 9):
+        x = torch.randn(rows, 4)
+        wanted = OfFunction(sizes_read_anew, table={})(x)
         torch.testing.assert_close(torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), wanted)
 
 
@@ -270,19 +320,19 @@ def rows_in_table(self, x):
 
 
 @pytest.mark.parametrize(("table", "is_exported"), [({}, True), ({"large": 2.0}, True), ({100_000: 2.0}, False)])
-def test_a_table_is_refused_where_nobody_can_tell_what_is_found_in_it(table, is_exported, monkeypatch, tmp_path):
+def test_a_table_is_refused_where_nobody_can_tell_what_is_in_it(table, is_exported, exporter, monkeypatch, tmp_path):
     """The run without values ends early, as it does where torch has no such form of an operator."""
 
     def ends(log):
         raise NotImplementedError("no such operator")
 
     monkeypatch.setattr(Log, "note_keys", ends)
-    assert (export(rows_in_table, tmp_path / "model.onnx", {0: "n"}, table=table) is not None) == is_exported
+    assert (export(rows_in_table, tmp_path / "model.onnx", {0: "n"}, exporter, table=table) is not None) == is_exported
 
 
-def test_a_key_that_is_too_large_to_try_is_refused(tmp_path):
+def test_a_key_that_is_too_large_to_try_is_refused(exporter, tmp_path):
     table = {10_000_000_000: 2.0}
-    assert export(rows_in_table, tmp_path / "model.onnx", {0: "n"}, table=table) is None
+    assert export(rows_in_table, tmp_path / "model.onnx", {0: "n"}, exporter, table=table) is None
 
 
 def many_tables(self, x):
@@ -291,21 +341,21 @@ def many_tables(self, x):
     return x * a.get(n, 1.0) * b.get(n, 1.0) * c.get(n, 1.0) * d.get(n, 1.0) * e.get(n, 1.0)
 
 
-def test_more_keys_than_there_are_cases_are_refused(tmp_path):
+def test_more_keys_than_there_are_cases_are_refused(exporter, tmp_path):
     tables = [{100 + 20 * i + key: 1.0 for key in range(16)} for i in range(4)]
     tables.append({**{300 + key: 1.0 for key in range(15)}, 257: 5.0})
-    assert export(many_tables, tmp_path / "model.onnx", {0: "n"}, tables=tables) is None
+    assert export(many_tables, tmp_path / "model.onnx", {0: "n"}, exporter, tables=tables) is None
 
 
 def products_in_table(self, x):
     return x * {(1500, 250): 2.0}.get((x.shape[0] * 3, x.shape[0] // 2), 1.0)
 
 
-def test_a_key_of_two_numbers_made_of_one_size(tmp_path):
-    assert export(products_in_table, tmp_path / "model.onnx", {0: "n"}) is None
+def test_a_key_of_two_numbers_made_of_one_size(exporter, tmp_path):
+    assert export(products_in_table, tmp_path / "model.onnx", {0: "n"}, exporter) is None
 
 
 @pytest.mark.parametrize("key", [10**400, float("inf"), float("nan"), True, Fraction(1, 3)])
-def test_numbers_that_no_size_is_are_keys(key, tmp_path):
-    session = export(rows_in_table, tmp_path / "model.onnx", {0: "n"}, table={key: 1.0})
+def test_numbers_that_no_size_is_are_keys(key, exporter, tmp_path):
+    session = export(rows_in_table, tmp_path / "model.onnx", {0: "n"}, exporter, table={key: 1.0})
     assert session is not None

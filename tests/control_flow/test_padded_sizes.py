@@ -157,3 +157,31 @@ def test_a_branch_that_pads_to_whole_windows(model, size, exporter):
     for other in ((1, 1), (6, 4), (12, 8), (7, 9), (13, 16), (24, 15)):
         x = torch.randn(3, *other)
         torch.testing.assert_close(result(x)[0], model(x))
+
+
+class MaskedWindows(nn.Module):
+    """The mask has the rows of the picture; that both have as many shows behind the padding only."""
+
+    def __init__(self):
+        super().__init__()
+        self.convolution = nn.Conv2d(3, 8, 3, padding=1)
+
+    def forward(self, x, kept):
+        height = x.shape[-2]
+        if height % 6:
+            x = nn.functional.pad(x, (0, 0, 0, 6 - height % 6))
+        y = self.convolution(x).unflatten(-2, (-1, 6)).mean(-2).flatten(2)
+        return y.mean(-1)[kept].mean(0), (y.amax(-1)[kept] > 0.5).any(0)
+
+
+@pytest.mark.parametrize("exporter", ["torchscript", "dynamo"])
+@pytest.mark.parametrize("size", [(2, 3, 12, 10), (3, 3, 13, 7)])
+def test_sizes_that_are_found_equal_behind_a_branch(size, exporter):
+    torch.manual_seed(0)
+    model = MaskedWindows().eval()
+    dynamic = {"x": {0: "batch", 2: "height", 3: "width"}, "kept": {0: "batch"}}
+    inputs = torch.randn(size), torch.arange(size[0]) % 2 == 0
+    result = export_compat(model, inputs, dynamic=dynamic, exporter=exporter)
+    for batch, height, width in ((1, 6, 5), (3, 7, 9), (2, 24, 8), (4, 1, 1)):
+        x, kept = torch.randn(batch, 3, height, width), torch.arange(batch) % 3 == 1
+        torch.testing.assert_close(tuple(result(x, kept)), model(x, kept), rtol=1e-4, atol=1e-5, equal_nan=True)

@@ -223,6 +223,11 @@ REWORDED = [
         "constraints_violated",
     ),
     ("TypeError: unhashable type: non-nested SymInt (at net.py:41)", "dynamo_size_as_key"),
+    ("expected compiled_fn to be GraphModule, got <class 'function'>", "dynamo_shared_memory"),
+    (
+        "Constant twin.rows_0 is mutated in the forward method. Pls register it as buffer",
+        "dynamo_written_constant",
+    ),
     (
         "TracerWarning: Converting a tensor to a Python index might cause the trace to be incorrect. We can't record "
         "the data flow of Python values, so this value will be treated as a constant in the future.",

@@ -7,6 +7,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 from torch_onnx_compat.symbolics.losses import (
+    cross_entropy_to_log_softmax,
     gaussian_nll_loss_to_log,
     huber_loss,
     l1_loss_to_abs,
@@ -25,6 +26,20 @@ def rounded_soft_margin_loss(input, target, size_average=None, reduce=None, redu
     loss = torch.log(1 + torch.exp(-target * input))
     return loss.mean() if reduction == "mean" else loss
 
+
+def weightless_mean(input, target, weight=None, *args, reduction="mean", **kwargs):
+    """Divided by the number of labels, whatever they weigh."""
+    losses = cross_entropy_to_log_softmax(input, target, weight, *args, reduction="none", **kwargs)
+    return losses.mean() if reduction == "mean" else losses.sum() if reduction == "sum" else losses
+
+
+LOGITS = torch.tensor([[0.2, 1.5, -3.0], [2.0, 0.5, 9.0], [0.0, 0.1, 0.2], [1.0, 7.0, 0.0]])
+OF_CLASSES = torch.tensor([0.5, 2.0, 1.0])
+SMOOTH = (
+    partial(F.cross_entropy, label_smoothing=0.1),
+    partial(F.cross_entropy, label_smoothing=0.1, ignore_index=0),
+    partial(F.cross_entropy, label_smoothing=0.3, ignore_index=1, weight=OF_CLASSES),
+)
 
 EXAMPLES = [
     Example(
@@ -85,6 +100,19 @@ EXAMPLES = [
         ),
         FINITE,
         leaves=lambda x, y: F.mse_loss(x, y),
+    ),
+    Example(
+        "cross_entropy_to_log_softmax",
+        lambda x, y: (
+            *(smooth(x, y, reduction=reduction) for reduction in ("mean", "sum", "none") for smooth in SMOOTH),
+            nn.CrossEntropyLoss(label_smoothing=0.2)(x.reshape(-1, 3, 2), y.reshape(-1, 2)),
+            F.cross_entropy(x, x.exp()),
+            F.cross_entropy(x, x.exp(), weight=OF_CLASSES, label_smoothing=0.1, reduction="none"),
+            F.cross_entropy(x[0], y[0], weight=OF_CLASSES),
+        ),
+        (LOGITS, torch.tensor([2, 0, 1, 2])),
+        broken=weightless_mean,
+        leaves=lambda x, y: F.nll_loss(x.log_softmax(1), y, ignore_index=1),
     ),
 ]
 

@@ -378,6 +378,19 @@ def test_roll_at_low_opset():
     assert_same_outputs(rolls, IMAGE, "torchscript", dynamic=IMAGE_AXES, opset=11, uses=("roll_to_slices",))
 
 
+def rolls_by_rounds(x):
+    """Rolled by each number of cells on one axis; the largest of what is rolled on two axes, and flattened."""
+    kept = torch.stack([x.roll(-shift, 1) for shift in range(x.shape[1])], 1)
+    for shift in range(x.shape[0]):
+        x = torch.maximum(x.roll((shift, -shift), (0, 1)), x.roll(shift))
+    return kept, x
+
+
+def test_roll_by_the_number_of_a_round(exporter):
+    options = {"dynamic": {"x": {0: "rows", 1: "columns"}}, "uses": ("roll_to_slices",)}
+    assert_same_outputs(rolls_by_rounds, (torch.randn(3, 5),), exporter, samples=[(torch.randn(1, 2),)], **options)
+
+
 EMPTY = [(torch.ones(3, 0, 5, 2),)]
 
 

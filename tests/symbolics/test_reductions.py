@@ -65,6 +65,7 @@ def trapezoids(name, rule, *others):
             *(other(y) for other in others),
         ),
         HEIGHTS,
+        claims=("torchscript",),
     )
 
 
@@ -178,6 +179,7 @@ EXAMPLES = [
         WITH_ZEROS,
     ),
     trapezoids("trapezoid_to_sum", torch.trapezoid, torch.trapz),
+    Example("trapezoid_to_sum", lambda y, x: torch.trapezoid(y[2:], dim=0), HEIGHTS, claims=("dynamo",)),
     trapezoids("cumulative_trapezoid_to_cumsum", torch.cumulative_trapezoid),
 ]
 

@@ -24,6 +24,9 @@ def export(exporter: Exporter, job: ExportJob) -> ExportedGraph:
     Raises:
         ExportFailed: It refused the model, or fixed a decision or an axis that should vary; the message says where.
     """
+    from torch_onnx_compat.backends.written_attributes import prepare_written
+
+    job = prepare_written(job, registers=exporter == "dynamo")
     if exporter == "torchscript":
         from torch_onnx_compat.backends import torchscript
 

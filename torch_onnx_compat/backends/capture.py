@@ -24,7 +24,6 @@ from torch_onnx_compat.backends.backend import (
     refuse,
     reject_other_errors,
 )
-from torch_onnx_compat.backends.caches import is_for_a_cache
 from torch_onnx_compat.backends.capture_log import CaptureLog
 from torch_onnx_compat.backends.index_lists import IndexLists
 from torch_onnx_compat.backends.internals import derivatives, number_watchers, symbolic
@@ -55,6 +54,8 @@ class Capture:
     """Fractions made of sizes that it holds as the example's, with the places that ask for them."""
     asked_places: frozenset[str] = frozenset()
     """The model's statements that make a plain number, or a text, of a size."""
+    table_places: frozenset[str] = frozenset()
+    """Those that look a size up where numbers may be found."""
     kind_places: frozenset[str] = frozenset()
     """Those that asked what kind of value a size is, and heard other than in eager torch."""
     assumed: tuple[Question, ...] = ()
@@ -73,7 +74,7 @@ def capture(job: ExportJob) -> Capture:
     """
     log, errors = CaptureLog(), CaughtErrors(job.handlers)
     texts, numbers = number_watchers.watch_texts(log.note_text), number_watchers.watch_plain_numbers(log.note_number)
-    keys = number_watchers.hashes(is_for_a_cache)
+    keys = number_watchers.hashes(log.key_of)
     asked: dict[str, None] = {}
     kinds = told_as_numbers(job.python_modules, lambda size: symbolic.is_of_data(size) or note_kind(asked, size))
     lost = number_watchers.watch_lost_values(log.note_lost)
@@ -115,6 +116,7 @@ def capture(job: ExportJob) -> Capture:
     assumed, made.opaque_conditions = _assumptions(job, made.program)
     made.assumed += (*assumed, *_constants(job, made, log.whole))
     made.asked_places, made.kind_places = frozenset(log.asked_places), frozenset(asked)
+    made.table_places = frozenset(log.table_places)
     return made
 
 
@@ -154,7 +156,8 @@ def _run_export(job: ExportJob, log: CaptureLog, errors: CaughtErrors) -> Captur
     subject.wrap(lambda: errors)
 
     def run(model: nn.Module) -> torch.export.ExportedProgram:
-        return torch.export.export(model, job.inputs.tensors, dynamic_shapes=shapes, strict=False)
+        with internals.merging_operands():
+            return torch.export.export(model, job.inputs.tensors, dynamic_shapes=shapes, strict=False)
 
     passes: list[bool] = []
     with ExitStack() as stack:

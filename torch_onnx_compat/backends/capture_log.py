@@ -15,6 +15,7 @@ from typing import Any
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from torch_onnx_compat.backends.caches import is_for_a_cache
 from torch_onnx_compat.backends.checks import (
     Place,
     is_caught,
@@ -25,6 +26,7 @@ from torch_onnx_compat.backends.checks import (
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
 from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values
 from torch_onnx_compat.backends.internals import expressions, symbolic
+from torch_onnx_compat.backends.keys import containers_at, holds_numbers
 from torch_onnx_compat.backends.messages import is_message
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.places import is_user_file, short
@@ -75,6 +77,10 @@ class CaptureLog(TorchFunctionMode):
         """Whole numbers of sizes of which Python makes plain ones, what these are, and the places."""
         self.asked_places: set[str] = set()
         """Places of the model's code that make a plain number, or a text, of a size."""
+        self.table_places: set[str] = set()
+        """Places that look a size up where numbers may be found."""
+        self._keys: set[Any] = set()
+        """The sizes that the model has looked up."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -131,6 +137,25 @@ class CaptureLog(TorchFunctionMode):
         if not is_guard(callers[0]) or any(map(is_caught, callers)):
             self.texts[short(callers[0].filename, callers[0].line)] = None
         return None
+
+    def key_of(self, size: Any, frame: types.FrameType) -> int | None:
+        """The hash of a size that code looks up; None where nobody can tell what it may be found as.
+
+        A size is found where it was stored, but under no number: which of these it may be is a question about sizes.
+        Checks make sets of sizes, where each is compared with the others. torch compares the attributes of modules
+        afterwards, and hashes the model's keys once more.
+        """
+        if is_for_a_cache():
+            return object.__hash__(size)
+        key = size.node.expr
+        if is_user_file(frame.f_code.co_filename) and not symbolic.is_of_data(size):
+            containers = containers_at(frame)
+            if containers is None:
+                return hash(size.node.hint) if is_guard(Place.of(frame)) else None
+            if any(map(holds_numbers, containers)):
+                self.table_places.add(short(frame.f_code.co_filename, frame.f_lineno))
+            self._keys.add(key)
+        return hash(key) if key in self._keys else None
 
     def note_lost(self) -> None:
         """Notes that a number in floating point is computed of a value, and taken to be the same for all values."""

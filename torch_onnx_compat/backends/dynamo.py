@@ -142,6 +142,7 @@ def _export(job: ExportJob) -> ExportedGraph:
         assumed=assumed,
         asked_places=captured.asked_places,
         kind_places=captured.kind_places,
+        table_places=captured.table_places,
         has_selections=has_selections,
     )
 

@@ -213,7 +213,7 @@ class Undo(AbstractContextManager["Undo"]):
     def watching(self) -> Iterator[None]:
         """Keeps the memory that is about to be written to while a run is made, and undoes all of it afterwards."""
         try:
-            with self, _WriteWatch(self._memory, self._keep) if self._memory else nullcontext():
+            with self, WriteWatch(self._memory, self._keep) if self._memory else nullcontext():
                 yield
         finally:
             if self._outside.reach is not None:
@@ -284,7 +284,7 @@ def _copy(tensor: Tensor) -> Tensor:
     return copy
 
 
-class _WriteWatch(DispatchMode):
+class WriteWatch(DispatchMode):
     """Tells of every operator that is about to write to watched memory."""
 
     def __init__(self, memory: set[int], tell: Callable[[Tensor], None]) -> None:

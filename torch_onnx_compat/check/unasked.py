@@ -99,7 +99,8 @@ class Unasked:
             asked_on: The inputs of the run that asked it.
         """
         question = verdict.question
-        if verdict.outcome in ("one side", TOO_LARGE) and question.place in self._table_places:
+        is_key = not question.operator and question.place in self._table_places
+        if is_key and verdict.outcome in ("one side", TOO_LARGE):
             raise frozen_error(f"{question}, which no case of the proof answers", question.place, of_values=False)
         if question.is_taken and verdict.outcome not in ("proven", "the model's own check"):
             self._check_taken(verdict)

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from torch_onnx_compat.caller.undo import undo_writes
+from torch_onnx_compat.caller.undo import memory_of, undo_writes
 from torch_onnx_compat.errors import ArgumentError
 from torch_onnx_compat.inputs import tree
 from torch_onnx_compat.inputs.inputs import Inputs
@@ -50,10 +50,13 @@ def state_of(
         twin: Makes a copy of the model.
 
     Raises:
-        CompatError: One is no attribute of the model, or is a parameter, or holds no tensor after a call either.
+        CompatError: One is no attribute of the model, or is a parameter, or holds no tensor after a call either; or
+            another attribute is a part of it, which would not follow.
     """
     places = [_place(text, model) for text in ([texts] if isinstance(texts, str) else texts)]
     values = {place.text: place.read(model) for place in places}
+    for text, value in values.items():
+        _reject_views(text, value, model)
     late = [place for place in places if not tree.tensors_in(values[place.text])]
     if late:
         used = twin()
@@ -70,6 +73,21 @@ def state_of(
     return values, [
         f"state {place.text!r} is unset before the first call; the file has no such case." for place in late
     ]
+
+
+def _reject_views(text: str, value: Any, model: nn.Module) -> None:
+    """Raises if an attribute lies in the memory of a state, in another shape or at another place."""
+    memory = memory_of(value) if isinstance(value, Tensor) else 0
+    for path, module in model.named_modules():
+        for name, other in (*module._buffers.items(), *vars(module).items()):
+            if not memory or not isinstance(other, Tensor) or memory_of(other) != memory:
+                continue
+            if (other.shape, other.storage_offset()) != (value.shape, value.storage_offset()):
+                part = f"{path}.{name}".lstrip(".")
+                raise ArgumentError(
+                    f"state: {text!r} and {part!r} share memory, and what a state is set to has its own; keep one of "
+                    f"them, and take the other of it in forward."
+                )
 
 
 @contextmanager

@@ -444,3 +444,49 @@ class TensorOrNumber(nn.Module):
 
     def forward(self, x):
         return x * self.scale(float(x.max())) + self.scale(x.min())
+
+
+@program(x="float batch=2 height=8 width=6")
+class GridBySize(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self._grids = {}
+
+    def grid(self, height, width, device):
+        key = (height, width, device)
+        if key not in self._grids:
+            rows, columns = torch.arange(height, device=device), torch.arange(width, device=device)
+            self._grids[key] = rows[:, None] * 10.0 + columns
+        return self._grids[key]
+
+    def forward(self, x):
+        return x + self.grid(*x.shape[-2:], x.device)
+
+
+@program(x="float batch=2 length=7 4")
+class RotationsByLength(nn.Module):
+    """The table is made for the next multiple of four, and cut."""
+
+    def __init__(self):
+        super().__init__()
+        self.tables = {}
+
+    def forward(self, x):
+        length = x.shape[1]
+        most = length + -length % 4
+        table = self.tables.get(most)
+        if table is None:
+            table = self.tables[most] = torch.outer(torch.arange(most), torch.arange(1, 5) / 4.0).cos()
+        return x * table[:length]
+
+
+@program(x="float batch=2 coarse=4 3", y="float batch=2 fine=8 3")
+class AnchorsOfLevels(nn.Module):
+    def forward(self, x, y):
+        made, out = {}, []
+        for level in (x, y):
+            size = level.shape[1]
+            if size not in made:
+                made[size] = torch.arange(size)[:, None] / size
+            out.append((level * made[size]).sum(1))
+        return torch.stack(out)

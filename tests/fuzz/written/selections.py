@@ -103,3 +103,31 @@ class MeanOfTheFirst(nn.Module):
 class MeanOfBothSides(nn.Module):
     def forward(self, x, m):
         return torch.cat([x[m].mean(0), x[~m].mean(0)]), torch.cat([x[m], x[~m]]).mean(0)
+
+
+@program(x="float n=2 height=12 4", m="mask n=2")
+class MaskBehindPadding(nn.Module):
+    def forward(self, x, m):
+        rest = x.shape[1] % 4
+        if rest:
+            x = torch.cat([x, x.new_zeros(x.shape[0], 4 - rest, 4)], 1)
+        return x.unflatten(1, (-1, 4)).amax((1, 2))[m].mean(0)
+
+
+@program(x="float n=6 3")
+class IntegralOfTheRest(nn.Module):
+    def forward(self, x):
+        return torch.trapezoid(x[2:], dim=0), x[2:].long().prod(0)
+
+
+@program(x="float n=6 5", y="5 n=6")
+class LossOfSelected(nn.Module):
+    def forward(self, x, y):
+        kept = y > 2
+        return F.cross_entropy(x[kept], y[kept]), F.cross_entropy(x[kept], y[kept], label_smoothing=0.1)
+
+
+@program(x="float n=6 3")
+class MedianAboveThreshold(nn.Module):
+    def forward(self, x):
+        return x[x > 0.5].median(), x[x > 0.5].nanmedian()

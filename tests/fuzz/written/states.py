@@ -542,3 +542,32 @@ class BufferReset(nn.Module):
         self.work.zero_()
         self.work[: x.shape[0]] = x[:8]
         return self.work.sum(0), self.work.roll(1, 0)
+
+
+@program(x="float batch=3 6")
+class RingOfRows(nn.Module):
+    """A part of the model holds a row of the memory of the whole, and writes to it."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("memory", torch.zeros(3, 6))
+        self.writer = nn.Module()
+        self.writer.row = self.memory[1]
+
+    def forward(self, x):
+        self.writer.row.copy_(x.mean(0))
+        return x - self.memory.sum(0)
+
+
+@program(x="float batch=3 6")
+class ScratchAttribute(nn.Module):
+    """Memory that is no buffer, kept to save an allocation."""
+
+    def __init__(self):
+        super().__init__()
+        self.scratch = torch.empty(2, 6)
+
+    def forward(self, x):
+        torch.sum(x, 0, out=self.scratch[0])
+        self.scratch[1].zero_().sub_(x.amax(0))
+        return x * self.scratch.sum(0)

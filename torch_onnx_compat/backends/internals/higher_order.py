@@ -76,6 +76,47 @@ def _symbols_of_capture() -> list[torch.SymInt]:
     return [value for value in values if isinstance(value, torch.SymInt)]
 
 
+@contextmanager
+def merging_operands() -> Iterator[None]:
+    """While active, torch.export gives each cond an operand once.
+
+    What follows a cond may show that two of its sizes are one. torch then has one node for both, and names the
+    parameters of a branch by the operands: two of one name are no function.
+    """
+    utils = first_module("torch._export.utils")
+    name = "_name_hoo_subgraph_placeholders"
+    plain = getattr(utils, name, None)
+    if plain is None:
+        yield
+        return
+
+    def merged(graph: torch.fx.GraphModule) -> Any:
+        for node in graph.graph.find_nodes(op="call_function", target=torch.ops.higher_order.cond):
+            _merge_equal_operands(graph, node)
+        return plain(graph)
+
+    setattr(utils, name, merged)
+    try:
+        yield
+    finally:
+        setattr(utils, name, plain)
+
+
+def _merge_equal_operands(graph: torch.fx.GraphModule, cond: torch.fx.Node) -> None:
+    condition, then, otherwise, operands = cond.args
+    assert isinstance(operands, (tuple, list))
+    once = tuple(dict.fromkeys(operands))
+    for branch in (then, otherwise) if len(once) < len(operands) else ():
+        assert isinstance(branch, torch.fx.Node)
+        nodes: Any = getattr(graph, str(branch.target)).graph
+        kept: dict[Any, torch.fx.Node] = {}
+        for operand, parameter in zip(operands, nodes.find_nodes(op="placeholder"), strict=True):
+            if kept.setdefault(operand, parameter) is not parameter:
+                parameter.replace_all_uses_with(kept[operand])
+                nodes.erase_node(parameter)
+    cond.args = (condition, then, otherwise, once)
+
+
 def call_while_loop(body: Callable[..., Any], state: list[Any], read: list[Any]) -> list[Any]:
     """Calls while_loop; the first carried value says whether to go on, and is not passed to the body."""
     while_loop = getattr(torch.ops.higher_order, "while_loop", None)

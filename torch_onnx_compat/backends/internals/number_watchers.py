@@ -5,6 +5,8 @@ torch has no hook for any of these, so methods of its classes are exchanged whil
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -112,17 +114,22 @@ def _with_method(kind: type, name: str, method: Callable[..., Any]) -> Iterator[
 
 
 @contextmanager
-def hashes(of_object: Callable[[], bool]) -> Iterator[None]:
-    """While active, a symbolic size has the hash of its object where torch.export has none and `of_object` says so."""
+def hashes(key_of: Callable[[Any, types.FrameType], int | None]) -> Iterator[None]:
+    """While active, a symbolic size has a hash where torch.export has none.
+
+    Args:
+        key_of: Gives the hash of a size that the code in a frame looks up; None for torch's error.
+    """
     before = torch.SymInt.__hash__
 
     def hash_of(size: Any) -> int:
         try:
             return before(size)
         except TypeError:
-            if of_object():
-                return object.__hash__(size)
-            raise
+            key = key_of(size, sys._getframe(1))
+            if key is None:
+                raise
+            return key
 
     torch.SymInt.__hash__ = hash_of  # type: ignore[method-assign, assignment]
     try:
