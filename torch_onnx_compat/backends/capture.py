@@ -31,7 +31,7 @@ from torch_onnx_compat.backends.internals import derivatives, number_watchers
 from torch_onnx_compat.backends.internals.export_flag import in_onnx_export
 from torch_onnx_compat.backends.internals.number_kinds import told_as_numbers
 from torch_onnx_compat.backends.internals.numbers import complete_numbers, unchecked_powers
-from torch_onnx_compat.backends.internals.quotients import quick_quotients
+from torch_onnx_compat.backends.internals.quotients import exact_divisibility, quick_quotients
 from torch_onnx_compat.backends.long_sizes import LongSizes
 from torch_onnx_compat.backends.new_tensors import NewTensors
 from torch_onnx_compat.backends.promotion import Promotion
@@ -154,6 +154,7 @@ def _run_export(job: ExportJob, log: CaptureLog, errors: CaughtErrors) -> Captur
         stack.enter_context(internals.size_oblivious())
         stack.enter_context(internals.short_sizes())
         stack.enter_context(quick_quotients())
+        stack.enter_context(exact_divisibility())
         stack.enter_context(internals.rnn_decompositions(shapes is not None))
         stack.enter_context(internals.capturing_transforms())
         stack.enter_context(derivatives.watch_backward(lambda: passes.append(True)))

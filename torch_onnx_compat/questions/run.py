@@ -16,7 +16,7 @@ from torch_onnx_compat.backends.internals import rnn_decompositions, symbolic
 from torch_onnx_compat.backends.internals.number_kinds import told_as_numbers
 from torch_onnx_compat.backends.internals.number_watchers import watch_divisors, watch_numbers
 from torch_onnx_compat.backends.internals.numbers import complete_numbers
-from torch_onnx_compat.backends.internals.quotients import quick_quotients
+from torch_onnx_compat.backends.internals.quotients import exact_divisibility, quick_quotients
 from torch_onnx_compat.backends.quiet import quiet_logs
 from torch_onnx_compat.backends.subclasses import plain_tensors
 from torch_onnx_compat.handlers import CaughtErrors
@@ -153,6 +153,7 @@ def _observed(
         run_functions(prepared.translated_operators),
         symbolic.python_kernels(),
         quick_quotients(),
+        exact_divisibility(),
         complete_numbers(),
         mode,
     )
