@@ -32,7 +32,7 @@ _READS = frozenset(
 )
 """What reads a tensor's memory, or makes Python values of it."""
 
-_BASE: Any = vars(torch._C.TensorBase)["_base"].__get__
+_BASE: Any = Tensor._base.__get__  # type: ignore[union-attr]
 
 _MEMORY = frozenset({Tensor._is_view, _BASE, Tensor.is_set_to, Tensor.data_ptr, Tensor.untyped_storage, Tensor.storage})
 """What tells which memory a tensor has: its own, or another one's. Operators decide that by sizes and strides."""
