@@ -17,6 +17,7 @@ QUESTIONS = (
     *("{v}.storage_offset() > {k}", "{v}.storage_offset() == 0", "{v}.is_same_size(x)", "{v}.shape == x.shape"),
     *("{v}[None].squeeze().dim() == 2", "{v}.is_contiguous() and {v}.shape[0] > {k}", "{v}.numel() == x.numel()"),
     *("{v}.reshape(-1)._is_view()", "{v}.reshape(-1).data_ptr() == {v}.data_ptr()", "{v}.data_ptr() == x.data_ptr()"),
+    *("{v}.contiguous() is {v}", "{v}.reshape(-1)._base is None", "{v}.contiguous().is_set_to({v})"),
 )
 
 

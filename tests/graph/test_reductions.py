@@ -36,6 +36,7 @@ def reduce_all(y):
         *((y > 0).any(), (y > 0).any(0), (y > 0).any(0, keepdim=True), (y > 0).any(1), (y > 0).all(), (y > 0).all(0)),
         *(F.mse_loss(y, y * 2), F.l1_loss(y, y * 2), F.huber_loss(y, y * 2), (X_LIKE @ y.t()).mean(1)),
         *(torch.cat([y, y]).mean(0), torch.cat([y, X_LIKE]).mean(0), y.t()[None, :, :, None].mean((2, 3))),
+        *(y.roll(1, 0).mean(0), y.roll(y.shape[0] // 2, 0).mean(0), torch.cat([y[2:], y[1:2]]).mean(0)),
         *(torch.isin(torch.arange(2), y[:, 0].long()), (torch.cdist(X_LIKE, y) < 1).any(1)),
     )
 
@@ -86,6 +87,11 @@ def test_other_reductions_stay_as_they_are(exporter):
             *(x.mean((2, 3)), x.flatten(2).mean(-1), x.var((2, 3)), (x > 0).any(3), slices.mean((2, 3))),
             *((x * places).mean((2, 3)), x.expand(n, 3, h, w).mean((2, 3)), x[:, :, :4].mean(2)),
             *(x[:, 1:].mean(1), x[:, :, -3:].mean((2, 3)), x.flip(2).mean(2)),
+            *(
+                x.roll((-3, 2), (2, 3)).mean((2, 3)),
+                x.roll(h // 2, 2).mean(2),
+                torch.cat([x[:, :, 9:], x[:, :, :9]], 2).mean(2),
+            ),
         )
 
     x = torch.randn(2, 3, 8, 8)

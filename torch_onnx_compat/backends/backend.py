@@ -124,10 +124,6 @@ class ExportedGraph:
     """Places of Python decisions that the file does not take, as no value of an input has a say in them."""
     table_places: frozenset[str] = frozenset()
     """Places where sizes are looked up among numbers: a run without values tells which of these they may be."""
-    asked_places: frozenset[str] | None = None
-    """Places where the exporter met code that makes a plain number, or a text, of a size; None if nobody looked."""
-    kind_places: frozenset[str] = frozenset()
-    """Places of code that asked what kind of value a size is, and heard other than in eager torch."""
     has_selections: bool = False
     """Whether some of these hang on a tensor of which values may decide the size."""
     left_alone: frozenset[str] = frozenset()

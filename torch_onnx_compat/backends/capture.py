@@ -26,17 +26,16 @@ from torch_onnx_compat.backends.backend import (
 )
 from torch_onnx_compat.backends.capture_log import CaptureLog
 from torch_onnx_compat.backends.index_lists import IndexLists
-from torch_onnx_compat.backends.internals import derivatives, number_watchers, symbolic
+from torch_onnx_compat.backends.internals import derivatives, number_watchers
 from torch_onnx_compat.backends.internals.export_flag import in_onnx_export
 from torch_onnx_compat.backends.internals.number_kinds import told_as_numbers
 from torch_onnx_compat.backends.internals.numbers import complete_numbers, unchecked_powers
-from torch_onnx_compat.backends.internals.quotients import quick_quotients
+from torch_onnx_compat.backends.internals.quotients import exact_divisibility, quick_quotients
 from torch_onnx_compat.backends.long_sizes import LongSizes
 from torch_onnx_compat.backends.new_tensors import NewTensors
 from torch_onnx_compat.backends.promotion import Promotion
 from torch_onnx_compat.backends.scalar_tensors import ScalarTensors
 from torch_onnx_compat.backends.subclasses import plain_tensors
-from torch_onnx_compat.backends.trace_numbers import note_kind
 from torch_onnx_compat.caller.undo import undo_capture
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.handlers import CaughtErrors
@@ -52,12 +51,8 @@ class Capture:
     program: torch.export.ExportedProgram
     floats: list[tuple[Any, str]] = field(default_factory=list)
     """Fractions made of sizes that it holds as the example's, with the places that ask for them."""
-    asked_places: frozenset[str] = frozenset()
-    """The model's statements that make a plain number, or a text, of a size."""
     table_places: frozenset[str] = frozenset()
-    """Those that look a size up where numbers may be found."""
-    kind_places: frozenset[str] = frozenset()
-    """Those that asked what kind of value a size is, and heard other than in eager torch."""
+    """Those of the model's statements that look a size up where numbers may be found."""
     assumed: tuple[Question, ...] = ()
     opaque_conditions: tuple[str, ...] = ()
     """Conditions on sizes that it assumes, as torch writes them, which are more than arithmetic."""
@@ -75,8 +70,7 @@ def capture(job: ExportJob) -> Capture:
     log, errors = CaptureLog(), CaughtErrors(job.handlers)
     texts, numbers = number_watchers.watch_texts(log.note_text), number_watchers.watch_plain_numbers(log.note_number)
     keys = number_watchers.hashes(log.key_of)
-    asked: dict[str, None] = {}
-    kinds = told_as_numbers(job.python_modules, lambda size: symbolic.is_of_data(size) or note_kind(asked, size))
+    kinds = told_as_numbers(job.python_modules)
     lost = number_watchers.watch_lost_values(log.note_lost)
     arithmetic = complete_numbers(), unchecked_powers()
     watchers = texts, numbers, lost, kinds, keys
@@ -115,7 +109,6 @@ def capture(job: ExportJob) -> Capture:
     made.floats += log.floats
     assumed, made.opaque_conditions = _assumptions(job, made.program)
     made.assumed += (*assumed, *_constants(job, made, log.whole))
-    made.asked_places, made.kind_places = frozenset(log.asked_places), frozenset(asked)
     made.table_places = frozenset(log.table_places)
     return made
 
@@ -164,6 +157,7 @@ def _run_export(job: ExportJob, log: CaptureLog, errors: CaughtErrors) -> Captur
         stack.enter_context(internals.size_oblivious())
         stack.enter_context(internals.short_sizes())
         stack.enter_context(quick_quotients())
+        stack.enter_context(exact_divisibility())
         stack.enter_context(internals.rnn_decompositions(shapes is not None))
         stack.enter_context(internals.capturing_transforms())
         stack.enter_context(derivatives.watch_backward(lambda: passes.append(True)))

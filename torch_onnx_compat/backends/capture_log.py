@@ -75,8 +75,6 @@ class CaptureLog(TorchFunctionMode):
         """Fractions made of sizes that the program holds as the example's, and the places of the model's code."""
         self.whole: dict[tuple[Any, Any, str], None] = {}
         """Whole numbers of sizes of which Python makes plain ones, what these are, and the places."""
-        self.asked_places: set[str] = set()
-        """Places of the model's code that make a plain number, or a text, of a size."""
         self.table_places: set[str] = set()
         """Places that look a size up where numbers may be found."""
         self._keys: set[Any] = set()
@@ -127,8 +125,6 @@ class CaptureLog(TorchFunctionMode):
             return None  # torch's own, for a log or an error
         callers = [Place.of(frame) for frame in outside if is_user_file(frame.f_code.co_filename)]
         is_size = number is not None and not symbolic.is_of_data(number)
-        if number is not None:
-            self.asked_places.add(short(callers[0].filename, callers[0].line))
         is_told = is_message(callers[0], may_be_tested=False)
         if is_told and (is_size or not any(map(is_caught, callers))):
             return _UNKNOWN
@@ -169,7 +165,6 @@ class CaptureLog(TorchFunctionMode):
         if caller is None:
             return False
         place = short(caller.f_code.co_filename, caller.f_lineno)
-        self.asked_places.add(place)
         asking = next(_outside_of_texts(), None)
         if asking is caller and is_message(Place.of(caller)) and not is_caught_on_stack(frames_of_model()):
             return True

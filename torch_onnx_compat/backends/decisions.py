@@ -18,7 +18,8 @@ from torch import Tensor
 
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.caches import is_for_a_cache
-from torch_onnx_compat.backends.checks import Place, is_caught, is_caught_on_stack, is_guard
+from torch_onnx_compat.backends.caught import is_check_caught
+from torch_onnx_compat.backends.checks import Place, is_caught_on_stack, is_guard
 from torch_onnx_compat.backends.conditions import as_condition, has_bool_answer
 from torch_onnx_compat.backends.data_sizes import DataSizes, selects
 from torch_onnx_compat.backends.failures import may_fail_for_sizes, may_fail_for_values
@@ -125,7 +126,7 @@ class Decision:
         Slow: parses the source.
         """
         is_told = any(map(is_guard, self.statements)) or any(map(is_message, self.statements))
-        return is_told and not self.has_raised and not any(map(is_caught, self.callers))
+        return is_told and not self.has_raised and not is_check_caught(self.statements, self.callers)
 
     def __str__(self) -> str:
         what = "the values of the inputs" if self.from_data else "a size"

@@ -140,8 +140,6 @@ def _export(job: ExportJob) -> ExportedGraph:
         captured.notes,
         renamed_axes=axes,
         assumed=assumed,
-        asked_places=captured.asked_places,
-        kind_places=captured.kind_places,
         table_places=captured.table_places,
         has_selections=has_selections,
     )

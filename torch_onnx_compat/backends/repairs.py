@@ -6,8 +6,11 @@ changes for every name that they have. And it knows neither ``out=`` nor True fo
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from functools import partial
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from torch_onnx_compat.backends.autograd_functions import forward_in_the_trace
@@ -15,7 +18,7 @@ from torch_onnx_compat.backends.index_lists import IndexLists
 from torch_onnx_compat.backends.islands import inline_scripted
 from torch_onnx_compat.backends.promotion import Promotion
 from torch_onnx_compat.backends.scalar_tensors import ScalarTensors
-from torch_onnx_compat.backends.trace_numbers import is_number
+from torch_onnx_compat.backends.trace_numbers import is_number, sizes_as_numbers
 from torch_onnx_compat.backends.truth import has_truth, write_as_numbers
 from torch_onnx_compat.backends.writes import ViewWrites
 from torch_onnx_compat.observe import Subject
@@ -31,6 +34,9 @@ FRESH: dict[Any, Any] = {
 }
 """For each write by which a tensor carries out ``n += 2`` the function that makes a new value."""
 
+_TO_TENSOR = frozenset({torch.as_tensor, torch.asarray})
+"""Functions that give a tensor as it is, which a size is in a trace."""
+
 DATA: Any = Tensor.data.__get__  # type: ignore[attr-defined]
 """What ``x.data`` calls."""
 
@@ -38,14 +44,20 @@ COPY: Any = Tensor.__deepcopy__
 """What ``copy.deepcopy`` calls."""
 
 
-def repair_trace(subject: Subject) -> None:
-    """Makes a subject ready to be traced: scripted parts inlined, and the calls repaired that a trace gets wrong."""
+def repair_trace(subject: Subject, modules: Collection[str] = ()) -> None:
+    """Makes a subject ready to be traced: scripted parts inlined, and the calls repaired that a trace gets wrong.
+
+    Args:
+        subject: Is traced.
+        modules: The Python modules whose code is told that sizes are numbers.
+    """
     inline_scripted(subject)
     subject.wrap(forward_in_the_trace)
     subject.wrap(Repairs)
     subject.wrap(IndexLists)
     subject.wrap(Promotion)
     subject.wrap(ScalarTensors)
+    subject.wrap(partial(sizes_as_numbers, modules))
 
 
 class Repairs(ViewWrites):
@@ -59,6 +71,7 @@ class Repairs(ViewWrites):
         """
         return (
             func in (DATA, COPY)
+            or (func in _TO_TENSOR and is_number(args[0] if args else kwargs.get("data")))
             or (func in FRESH and is_number(args[0]))
             or (is_tracing() and has_truth(func, args, kwargs))
             or kwargs.get("out") is not None
@@ -69,6 +82,8 @@ class Repairs(ViewWrites):
         """Makes one call, with what a trace takes for a constant recorded."""
         if is_tracing() and has_truth(func, args, kwargs):
             args, kwargs = write_as_numbers(func, args, kwargs)
+        if func in _TO_TENSOR and is_tracing():
+            return super().watch(func, args, kwargs).detach()  # a tensor, where a number was
         if func in FRESH and is_tracing() and is_number(args[0]):
             func = FRESH[func]
         if func in (DATA, COPY) and is_tracing():

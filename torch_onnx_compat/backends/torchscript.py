@@ -38,11 +38,9 @@ from torch_onnx_compat.backends.decisions import (
     Decision,
     DecisionLog,
 )
-from torch_onnx_compat.backends.internals.number_kinds import told_as_numbers
 from torch_onnx_compat.backends.quiet import without_graph_dump
 from torch_onnx_compat.backends.repairs import repair_trace
 from torch_onnx_compat.backends.torchscript_ops import TorchScriptOps
-from torch_onnx_compat.backends.trace_numbers import kind_of_number, note_kind
 from torch_onnx_compat.backends.wide import wide_sizes
 from torch_onnx_compat.caller.undo import is_training
 from torch_onnx_compat.catalogue.entry import Declined, Symbolic, decline
@@ -84,7 +82,6 @@ def export(job: ExportJob) -> ExportedGraph:
 def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
     log, errors = DecisionLog(len(job.inputs.tensors)), CaughtErrors(job.handlers)
     failures: list[BaseException] = []
-    kinds: dict[str, None] = {}
     as_function = partial(_symbolic_function, job=job, opset=opset, failures=failures, modules=_module_paths(job))
     functions = {e.op: as_function(e) for e in job.plan.symbolics() if "autograd::" not in e.op}
     with warnings.catch_warnings(record=True) as caught:
@@ -94,11 +91,10 @@ def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
             stack.enter_context(_function_symbolics(job, as_function))
             stack.enter_context(without_graph_dump())
             stack.enter_context(own_stacks(job.subject))
-            stack.enter_context(told_as_numbers(job.python_modules, partial(note_kind, kinds), kind_of_number))
             if job.plan.target.computes_double:
                 stack.enter_context(internals.keep_double_scalars())
             if not job.is_script:
-                repair_trace(job.subject)
+                repair_trace(job.subject, job.python_modules)
                 job.subject.wrap(lambda: errors)
                 job.subject.around = log
                 if job.plan.target.computes_double:
@@ -120,8 +116,6 @@ def _export_at(opset: int, job: ExportJob) -> ExportedGraph:
         notes=_notes(caught),
         constant_places=log.constant_places,
         table_places=frozenset(log.table_places),
-        kind_places=frozenset(kinds),
-        asked_places=log.constant_places | {decision.place for decision in log.decisions},
         has_selections=log.has_selections or log.data_sizes.has_sources,
         left_alone=left_alone,
         renamed_axes={
@@ -357,7 +351,7 @@ def _select_varying(job: ExportJob, decisions: list[Decision]) -> list[Decision]
     def decisions_at(inputs: Inputs) -> list[Decision]:
         log = DecisionLog(len(inputs.tensors))
         subject = job.make_subject()
-        repair_trace(subject)
+        repair_trace(subject, job.python_modules)
         subject.around = log
         with warnings.catch_warnings(), own_stacks(subject):
             warnings.simplefilter("ignore")
@@ -396,7 +390,7 @@ def _is_same_at(job: ExportJob, graphs: dict[str, str], inputs: Inputs) -> bool:
 
     def graph_at(inputs: Inputs) -> str:
         subject = job.make_subject()
-        repair_trace(subject)
+        repair_trace(subject, job.python_modules)
         with warnings.catch_warnings(), own_stacks(subject):
             warnings.simplefilter("ignore")
             return internals.text_of_graph(internals.trace(subject, inputs.tensors))

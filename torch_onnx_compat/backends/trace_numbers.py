@@ -6,17 +6,25 @@ number has and a tensor has not, and a comparison that every size answers alike 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.backends.internals.number_kinds import attribute_of_number
+from torch_onnx_compat.backends import internals
+from torch_onnx_compat.backends.internals.number_kinds import (
+    attribute_of_number,
+    namespaces_of,
+    reads_class,
+    told_as_numbers,
+)
 from torch_onnx_compat.backends.internals.numbers import DIVMOD
-from torch_onnx_compat.places import is_user_file, short
-from torch_onnx_compat.stack import frames_of_model
 from torch_onnx_compat.tracing import below_function_modes, constant, is_tracing, recorded_value
+from torch_onnx_compat.watch import Watcher
 
 _NAMES = (
     "add sub mul div floor_divide remainder pow neg abs floor ceil round trunc rsub minimum maximum min max clamp",
@@ -28,12 +36,12 @@ _ARITHMETIC = frozenset(f"aten::{name}" for names in _NAMES for name in names.sp
 
 def is_number(x: Any) -> bool:
     """Whether a traced tensor is a size, or computed from sizes: a number in eager torch, which nothing changes."""
-    if not is_tracing() or not isinstance(x, Tensor):
+    if not isinstance(x, Tensor) or not is_tracing():
         return False
     with below_function_modes():
         if x.dim():
             return False
-    todo, seen, has_size = [recorded_value(x)], set(), False
+    todo, seen, has_size, is_size = [recorded_value(x)], set(), False, _is_size.get()
     while todo:
         value = todo.pop()
         node = value.node()
@@ -41,13 +49,30 @@ def is_number(x: Any) -> bool:
         if kind == "prim::Constant" or value.unique() in seen:
             continue
         seen.add(value.unique())
-        if kind == "prim::NumToTensor":
+        if is_size(value):
             has_size = True
         elif kind in _ARITHMETIC:
             todo += node.inputs()
+        elif kind == "aten::reshape":  # of what was computed in float64, in which no number has shape ()
+            todo += list(node.inputs())[:1]
         else:
             return False
     return has_size
+
+
+_is_size: ContextVar[Callable[[Any], bool]] = ContextVar(
+    "which values are sizes", default=lambda value: value.node().kind() == "prim::NumToTensor"
+)
+
+
+@contextmanager
+def sizes_are(is_size: Callable[[Any], bool]) -> Iterator[None]:
+    """While active, something else tells which values of a trace are sizes: those of a nested one are its inputs."""
+    token = _is_size.set(is_size)
+    try:
+        yield
+    finally:
+        _is_size.reset(token)
 
 
 def kind_of_number(x: Any) -> type | None:
@@ -57,15 +82,33 @@ def kind_of_number(x: Any) -> type | None:
     return bool if x.dtype == torch.bool else float if x.is_floating_point() else int
 
 
-def note_kind(found: dict[str, None], size: Any) -> bool:
-    """Notes the model's statement that asks what kind of value a size is; says that it is not told.
+@contextmanager
+def sizes_as_numbers(modules: Collection[str]) -> Iterator[None]:
+    """While active, what a trace has for a size is a number for the model's code, whatever asks for its kind.
 
-    Code often asks to spare a trace its checks.
+    Args:
+        modules: The Python modules that the code is in.
     """
-    caller = next((f for f in frames_of_model() if is_user_file(f.f_code.co_filename)), None)
-    if caller is not None:
-        found[short(caller.f_code.co_filename, caller.f_lineno)] = None
-    return False
+    scopes = frozenset(map(id, namespaces_of(modules)))
+
+    def read(tensor: Tensor, name: str) -> Any:
+        frame = sys._getframe(1)
+        if name == "__class__" and reads_class(frame, scopes):
+            return kind_of_number(tensor) or type(tensor)
+        if name in _TENSORS_OWN and id(frame.f_globals) in scopes:
+            kind = kind_of_number(tensor)
+            if kind is not None and not hasattr(kind, name):
+                raise AttributeError(f"{kind.__name__!r} object has no attribute {name!r}")
+        return internals.read_attribute(tensor, name)
+
+    with told_as_numbers(modules, kind_of_number), internals.add_tensor_method("__getattribute__", read):
+        yield
+
+
+Watcher.modules.add(__name__)  # reading an attribute may be a call of torch
+
+_TENSORS_OWN = frozenset(name for name in dir(Tensor) if not name.startswith("__") and not hasattr(int, name))
+"""Attributes of tensors that sizes lack in eager torch."""
 
 
 def is_settled(tensor: Tensor) -> bool:

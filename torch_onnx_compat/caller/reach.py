@@ -61,6 +61,8 @@ class Reach:
     """Names of those that the functions are defined in."""
     handlers: list[FunctionType] = field(default_factory=list)
     """Functions that may have exception handlers."""
+    compares_objects: bool = False
+    """Whether a function asks if two things are one object, as ``x.contiguous() is x`` does."""
     written: set[int] = field(default_factory=set)
     """Addresses of the memory that a run wrote to."""
     used: set[str] = field(default_factory=set)
@@ -154,6 +156,7 @@ class _Search:
         self.reach.python_modules.add(function.__module__ or "")  # exec has no module
         if _may_have_handlers(function.__code__):
             self.reach.handlers.append(function)
+        self.reach.compares_objects |= _compares_objects(function.__code__)
         names = set(_names_in(function.__code__))
         self._used |= names
         self.reach.used |= names
@@ -255,6 +258,18 @@ def _names_in(code: CodeType) -> frozenset[str]:
 
 
 @functools.cache
+@functools.cache
+def _compares_objects(code: CodeType) -> bool:
+    """Whether code asks if two things are one, other than for a constant such as None."""
+    operations = code.co_code[::2]
+    before = (operations[at - 1] for at, operation in enumerate(operations) if operation == _IS)
+    inner = (constant for constant in code.co_consts if isinstance(constant, CodeType))
+    return "id" in code.co_names or any(one != _LOADS for one in before) or any(map(_compares_objects, inner))
+
+
+_IS, _LOADS = dis.opmap["IS_OP"], dis.opmap["LOAD_CONST"]
+
+
 def _may_have_handlers(code: CodeType) -> bool:
     """Whether a function, or one inside it, has an except or a finally, or is one; a `with` alone is none."""
     if code.co_name == "__exit__":

@@ -112,31 +112,19 @@ class Unasked:
         verdict.outcome = NO_MATTER
 
     def _check_taken(self, verdict: Verdict) -> None:
-        """Raises for what Python makes of a size, if the file holds it, or its exporter never came to make it.
+        """Raises for what Python makes of a size, if the file holds it.
 
         Where each number that there is was tried, the file was right at all of them.
         """
         question = verdict.question
-        is_constant = question.kind == "constant"
-        if verdict.is_each_tried or verdict.detail == CHOSEN or not (is_constant or self._is_missed(question)):
+        if verdict.is_each_tried or verdict.detail == CHOSEN or question.kind != "constant":
             return
-        what = "The file would hold the example's number"
-        if not is_constant and self.exported is not None:
-            asking = min(self.exported.kind_places)
-            what = f"The exporter does not: there a size is no number for code that asks for its type, as {asking} does"
         other = None if verdict.other is None else self.at(verdict.other)
         raise FrozenNumber(
-            f"{question}. {what}. Compute what hangs on it with tensors, or accept it with "
-            f"allow_baked=[{question.place!r}].",
+            f"{question}. The file would hold the example's number. Compute what hangs on it with tensors, or accept "
+            f"it with allow_baked=[{question.place!r}].",
             other,
         )
-
-    def _is_missed(self, question: Question) -> bool:
-        """Whether the model makes something of a size, and the exporter, which had told it no number, did not."""
-        exported = self.exported
-        if exported is None or exported.asked_places is None or not exported.kind_places:
-            return False
-        return question.place not in exported.asked_places and question.place not in self.decisions
 
     def _is_further_round(self, question: Question, verdicts: Sequence[Verdict]) -> bool:
         """Whether a loop of the file asks this before a round, and cases ended it before several others."""

@@ -114,7 +114,6 @@ def _subject(make: Callable[[], Subject], job: ExportJob, found: Survey, session
         open_calls=found.rewriting.open_calls,
         peeled=found.peeled,
         ragged=found.ragged,
-        sizes_are_numbers=found.sizes_are_numbers,
         reach=reach_of(subject.twin),
         computes_wide=job.plan.target.computes_double,
     )

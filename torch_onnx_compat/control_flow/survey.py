@@ -64,7 +64,6 @@ class Survey:
         ragged: By loop and list: the axis on which what its rounds append differs in size.
         value_sites: Where rewritten code takes decisions on values, with the place in the model's code.
         loop_sites: Where it has loops whose rounds values decide, likewise.
-        sizes_are_numbers: Whether code that asks what kind of value a size is hears what Python would say.
     """
 
     rewriting: Rewriting
@@ -80,7 +79,6 @@ class Survey:
     ragged: dict[tuple[Site, str], int] = field(default_factory=dict)
     value_sites: dict[Site, str] = field(default_factory=dict)
     loop_sites: dict[Site, str] = field(default_factory=dict)
-    sizes_are_numbers: bool = False
     _known_ragged: int = 0
 
     def note(self, made: _Round, allow_baked: Collection[str]) -> bool:
@@ -138,10 +136,7 @@ def survey(job: ExportJob, wrong_at: Sequence[Inputs] = ()) -> Survey:
         wrong_at: Inputs at which the model decides otherwise than at the example.
     """
     sizes = job.inputs.sizes()
-    # Code that asks often does so to spare a trace its checks. So a size is what the trace has, unless a file was wrong
-    # or nobody would see that it is.
-    is_unproven = job.decides is not None
-    found = Survey(Rewriting(), sizes_are_numbers=bool(sizes) and (is_unproven or bool(wrong_at)))
+    found = Survey(Rewriting())
     traces = _Traces(job, [inputs for inputs in wrong_at if inputs.sizes() != sizes])
     for _ in range(ROUNDS):
         made = traces.make(found)
@@ -324,10 +319,9 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
         open_calls=found.rewriting.open_calls,
         peeled=found.peeled,
         ragged=found.ragged,
-        sizes_are_numbers=found.sizes_are_numbers,
         reach=reach_of(subject.twin),
     )
-    repair_trace(subject)
+    repair_trace(subject, job.python_modules)
     subject.around = log
     subject.wrap(RowStacker, inside=True)
     subject.wrap(partial(LargeRounds, session), inside=True)
@@ -341,8 +335,6 @@ def _trace(job: ExportJob, inputs: Inputs, found: Survey, known: Sequence[Sizes]
             for scope in (found.rewriting.apply(), activate(session), users, own_stacks(subject)):
                 stack.enter_context(scope)
             warnings.simplefilter("ignore")
-            if found.sizes_are_numbers:
-                session.users.begin()  # a trace has a tensor for each size
             internals.trace(subject, inputs.tensors)
     except _TraceComplete:
         complete = True

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from torch import nn
 
 from torch_onnx_compat.backends.custom_operators import translated_operators
+from torch_onnx_compat.backends.trace_numbers import sizes_as_numbers
 from torch_onnx_compat.candidates import patched_subject
 from torch_onnx_compat.catalogue.catalogue import catalogue
 from torch_onnx_compat.catalogue.entry import EXPORTERS
@@ -19,7 +21,7 @@ from torch_onnx_compat.doctor.model import Severity, Symptom, examine_forward, e
 from torch_onnx_compat.doctor.precision import examine_precision
 from torch_onnx_compat.doctor.trace import examine_trace
 from torch_onnx_compat.errors import CompatError, unknown_name
-from torch_onnx_compat.observe import Observation
+from torch_onnx_compat.observe import Observation, Subject
 from torch_onnx_compat.plan import make_plan
 from torch_onnx_compat.precision.formats import Half, precision_from_keyword
 from torch_onnx_compat.precision.int8.request import Request
@@ -146,7 +148,13 @@ def _examine(
     inputs = observation.trace_inputs()
     functions = watched_functions(plan.rewrites())
     facts = SizeFacts(SymbolicRuns(observation, functions), functions, inputs)
-    yield from examine_trace(lambda: patched_subject(prepared, plan, facts), inputs, plan, exporter)
+
+    def make_subject() -> Subject:
+        subject = patched_subject(prepared, plan, facts)
+        subject.wrap(partial(sizes_as_numbers, prepared.python_modules))
+        return subject
+
+    yield from examine_trace(make_subject, inputs, plan, exporter)
 
 
 def _examine_sizes(prepared: Prepared, observation: Observation) -> Iterator[Symptom]:

@@ -83,7 +83,40 @@ class Emptiness:
         given = [value in self._empty for value in node.inputs if value is not None]
         if node.op_type in _SHAPED_AS_FIRST:
             return given[0]
-        return bool(given) and (all(given) if node.op_type == "Concat" else any(given))
+        if node.op_type == "Concat":
+            return bool(given) and all(given) and not self._joins_all(node)
+        return any(given)
+
+    def _joins_all(self, node: ir.Node) -> bool:
+        """Whether this joins the two parts of one value before and behind some place of an axis, as a roll does.
+
+        One of them has a cell, then, where the value has one.
+        """
+        parts = [value.producer() for value in node.inputs if value is not None]
+        if len(parts) != 2 or not all(part is not None and _is_of_one_axis(part) for part in parts):
+            return False
+        (one, axis), (other, other_axis) = ((part.inputs[0], _numbers(part, 3)) for part in parts if part is not None)
+        is_same = one is other and axis == other_axis and one not in self._empty
+        return is_same and (self._meet(parts[0], parts[1]) or self._meet(parts[1], parts[0]))
+
+    def _meet(self, head: ir.Node | None, tail: ir.Node | None) -> bool:
+        """Whether a slice begins where another one ends that begins with the first cell, and goes to the end."""
+        if head is None or tail is None:
+            return False
+        place, end = _place(tail.inputs[1]), _place(tail.inputs[2])
+        if not _are_same(_place(head.inputs[1]), 0) or not _are_same(_place(head.inputs[2]), place):
+            return False
+        if isinstance(end, int):
+            return end >= _END
+        return any(_are_same(added, place) and self._is_rest(rest, place) for added, rest in _sums(end, "Add"))
+
+    def _is_rest(self, value: ir.Value | int | None, place: ir.Value | int | None) -> bool:
+        """Whether a value is how much of an axis lies behind a place."""
+        left = _sums(value, "Sub")[:1]
+        return any(_are_same(subtracted, place) and self._holds_size(size) for size, subtracted in left)
+
+    def _holds_size(self, value: ir.Value | int | None) -> bool:
+        return value > 0 if isinstance(value, int) else value in self._sizes
 
     def _may_leave_nothing(self, node: ir.Node) -> bool:
         """Whether a slice may leave nothing of an axis that has a cell."""
@@ -128,6 +161,41 @@ def _numbers(node: ir.Node, place: int) -> list[int] | None:
     """The numbers of a constant input; None where it is computed or left out."""
     tensor = constant_tensor(node.inputs[place]) if place < len(node.inputs) else None
     return None if tensor is None else [int(number) for number in tensor.numpy().reshape(-1)]
+
+
+def _is_of_one_axis(node: ir.Node) -> bool:
+    """Whether this slices one axis, which is known, and leaves no cell out between the first and the last."""
+    axes, steps = _numbers(node, 3), _numbers(node, 4)
+    return node.op_type == "Slice" and axes is not None and len(axes) == 1 and steps in (None, [1])
+
+
+def _place(value: ir.Value | None) -> ir.Value | int | None:
+    """The number that a list of one holds: a plain one, or the value that computes it."""
+    while value is not None:
+        tensor = constant_tensor(value)
+        if tensor is not None:
+            return int(tensor.numpy().reshape(-1)[0]) if tensor.size == 1 and tensor.dtype.is_integer() else None
+        node = value.producer()
+        if node is None or node.op_type not in ("Unsqueeze", "Squeeze", "Reshape", "Identity"):
+            return value
+        value = node.inputs[0]
+    return None
+
+
+def _are_same(one: ir.Value | int | None, other: ir.Value | int | None) -> bool:
+    """Whether two places are one; ``==`` of the values in torch's graphs would add a node."""
+    if isinstance(one, int):
+        return isinstance(other, int) and one == other
+    return one is not None and one is other
+
+
+def _sums(value: ir.Value | int | None, operator: str) -> list[tuple[ir.Value | int | None, ir.Value | int | None]]:
+    """The two numbers that a number is the sum, or the difference, of, and the other way round; none if it is not."""
+    node = value.producer() if isinstance(value, ir.Value) else None
+    if node is None or node.op_type != operator:
+        return []
+    one, other = map(_place, node.inputs)
+    return [(one, other), (other, one)]
 
 
 def _has_cells(value: ir.Value, axis: int) -> bool:

@@ -6,7 +6,7 @@ import types
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
@@ -46,6 +46,8 @@ class SymbolicRun:
     """The model's statements that ask for a number of dimensions that values decide: a squeeze drops what is one."""
     drops_sizes: bool = False
     """Whether a dimension is dropped where a size is 1."""
+    is_answered_otherwise: bool = False
+    """Whether Python itself asked the condition that was to get the other answer, and saw not what an operator did."""
     has_values: bool = True
     """Whether real tensors ran beside the fakes."""
     seconds: float = 0.0
@@ -87,7 +89,7 @@ class TooManyQuestions(Exception):
 class Log:
     """Notes the questions, each once for every place."""
 
-    def __init__(self, found: SymbolicRun) -> None:
+    def __init__(self, found: SymbolicRun, otherwise: Question | None = None) -> None:
         self.found = found
         self.symbols: Mapping[Any, Any] | None = None
         """The size of each symbol in terms of the axes' names; None while the fakes are only being made."""
@@ -106,7 +108,7 @@ class Log:
         """What the operator that runs asked so far, and the answers; None where nobody wants to know."""
         self.is_deaf = False
         """Whether what is asked now is nobody's question."""
-        self.otherwise: Question | None = None
+        self.otherwise = otherwise
         """A condition that Python asks, and that gets the other answer."""
         self._seen: set[Any] = set()
         self._computed: set[Any] = set()
@@ -127,7 +129,9 @@ class Log:
             self.pending.append((kind, expression, answer))
         else:
             self._add(kind, expression, answer, symbolic.is_asked_by_python(frames_of_model()))
-        return ~answer if self._is_of_other(expression) else answer
+        is_other = self._is_of_other(expression)
+        self.found.is_answered_otherwise |= is_other
+        return ~answer if is_other else answer
 
     @contextmanager
     def hearing(self) -> Iterator[list[tuple[Any, Any]]]:
@@ -195,19 +199,21 @@ class Log:
         for question in self.pending:
             self._add(*question, by_python=False)
 
-    def note_error(self) -> None:
-        """Notes what a call of torch asked that fails: where the model catches the error, it goes another way then."""
-        self._note_call()
+    def note_memory(self) -> None:
+        """Notes that the model's Python sees what lies where in memory, which operators may have decided so far."""
+        asked = self.found.questions
+        asked[:] = dict.fromkeys(replace(one, operator="") if one.chooses_kernel else one for one in asked)
+
+    def note_call(self) -> None:
+        """Notes what a call of torch asked, as the model's Python may see which way the call went."""
+        for question in self.of_call:
+            self._add(*question, by_python=True)
 
     def note_answer(self) -> None:
         """Notes what a call of torch asked that the model's Python gets a yes or no of, as of ``x.is_contiguous()``."""
         frame = frame_of_model()
         if frame is not None and is_user_file(frame.f_code.co_filename):
-            self._note_call()
-
-    def _note_call(self) -> None:
-        for question in self.of_call:
-            self._add(*question, by_python=True)
+            self.note_call()
 
     def ask_rank(self, *, reads_shape: bool) -> None:
         """Notes that the model asks for a number of dimensions that values decide.

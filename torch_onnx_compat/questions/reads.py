@@ -10,9 +10,12 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 
+from torch_onnx_compat.backends.checks import is_caught_on_stack
+from torch_onnx_compat.backends.failures import may_fail_for_sizes
 from torch_onnx_compat.backends.internals import symbolic
 from torch_onnx_compat.questions.given_numbers import with_symbols
 from torch_onnx_compat.questions.log import Log
+from torch_onnx_compat.stack import frames_of_model
 
 _READS = frozenset(
     {
@@ -28,6 +31,11 @@ _READS = frozenset(
     }
 )
 """What reads a tensor's memory, or makes Python values of it."""
+
+_BASE: Any = Tensor._base.__get__  # type: ignore[union-attr]
+
+_MEMORY = frozenset({Tensor._is_view, _BASE, Tensor.is_set_to, Tensor.data_ptr, Tensor.untyped_storage, Tensor.storage})
+"""What tells which memory a tensor has: its own, or another one's. Operators decide that by sizes and strides."""
 
 _BYTES = frozenset({Tensor.untyped_storage})
 """Of these, what tells how many bytes there are."""
@@ -48,17 +56,23 @@ class Reads(TorchFunctionMode):
         symbols: What the fakes are made of.
         actual: Gives the real tensor beside a fake.
         log: Notes what is read.
+        compares_objects: Whether the model asks if two things are one object.
     """
 
-    def __init__(self, symbols: symbolic.Symbols, actual: Callable[[Any], Any], log: Log) -> None:
+    def __init__(
+        self, symbols: symbolic.Symbols, actual: Callable[[Any], Any], log: Log, *, compares_objects: bool = False
+    ) -> None:
         super().__init__()
         self._symbols, self._actual, self._log = symbols, actual, log
+        self._compares_objects = compares_objects
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func == Tensor.nbytes.__get__:  # type: ignore[attr-defined]
             return args[0].numel() * args[0].element_size()
         if func in _NUMEL_OPERATORS:
             return args[0].numel()
+        if func in _MEMORY:
+            self._log.note_memory()
         if func in _READS:
             return self._read_actual(func, args, kwargs or {})
         if func in _RANKS and getattr(args[0], "has_open_rank", False):
@@ -68,12 +82,21 @@ class Reads(TorchFunctionMode):
         try:
             result = func(*args, **(kwargs or {}))
         except Exception:  # of any kind; the model gets it
-            self._log.note_error()
+            self._log.note_call()  # where the model catches the error, it goes another way then
             raise
+        self._note_way(func, args)
         self._note_result(result)
         if any(kind == "number" for kind, _, _ in self._log.of_call):
             return with_symbols(self._symbols, func, tuple(args), dict(kwargs or {}), result)
         return result
+
+    def _note_way(self, func: Any, args: Any) -> None:
+        """Notes which way a call went, where the model's Python may see it: by an object, or by an error."""
+        if not self._log.of_call:
+            return
+        may_fail = may_fail_for_sizes(func, args) and is_caught_on_stack(frames_of_model())
+        if may_fail or (func is Tensor.contiguous and self._compares_objects):
+            self._log.note_call()
 
     def _note_result(self, result: Any) -> None:
         """Notes what the model's Python gets of a call: an answer about sizes, or what was read of values."""

@@ -16,7 +16,7 @@ from torch_onnx_compat.backends.internals import rnn_decompositions, symbolic
 from torch_onnx_compat.backends.internals.number_kinds import told_as_numbers
 from torch_onnx_compat.backends.internals.number_watchers import watch_divisors, watch_numbers
 from torch_onnx_compat.backends.internals.numbers import complete_numbers
-from torch_onnx_compat.backends.internals.quotients import quick_quotients
+from torch_onnx_compat.backends.internals.quotients import exact_divisibility, quick_quotients
 from torch_onnx_compat.backends.quiet import quiet_logs
 from torch_onnx_compat.backends.subclasses import plain_tensors
 from torch_onnx_compat.handlers import CaughtErrors
@@ -97,7 +97,7 @@ class SymbolicRuns:
         theirs = _run(self.observation, fitted, (), kind, self._known, question)
         if ours is None or theirs is None or ours.steps is None or theirs.steps is None:
             return False
-        return theirs.asks_no_more_than(ours) and are_same(ours.steps, theirs.steps)
+        return theirs.is_answered_otherwise and theirs.asks_no_more_than(ours) and are_same(ours.steps, theirs.steps)
 
     def places(self) -> frozenset[str] | None:
         """The model's statements that ask something of its sizes at the example; None if more may do.
@@ -148,11 +148,12 @@ def _observed(
         errors,
         watch_numbers(symbols, log.read),
         watch_divisors(symbols, log.divides),
-        Reads(symbols, mode.actual, log),
+        Reads(symbols, mode.actual, log, compares_objects=prepared.reach.compares_objects),
         log.found.calls,
         run_functions(prepared.translated_operators),
         symbolic.python_kernels(),
         quick_quotients(),
+        exact_divisibility(),
         complete_numbers(),
         mode,
     )
@@ -181,12 +182,11 @@ def _run(
         otherwise: A condition that gets the other answer.
     """
     found = SymbolicRun(has_values=kind.has_values)
-    log = Log(found)
+    log = Log(found, otherwise)
     symbols = symbolic.Symbols(log.asked)
     log.value_of = symbols.environment.number
     mode = kind(symbols, log, known)
     found.steps = mode.steps = Steps(symbols.kind)
-    log.otherwise = otherwise
     found.calls = Calls(functions)
     errors = CaughtErrors(observation.prepared.reach.handlers)
     if errors.may_catch and not mode.has_values:

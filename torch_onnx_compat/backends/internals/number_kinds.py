@@ -1,8 +1,9 @@
-"""What a model is told that a symbolic number is, where it asks: an int, a float, a bool, as in eager torch.
+"""What a model is told that a size is while it is captured, where it asks: an int, a float, a bool, as in eager torch.
 
-``isinstance``, ``hasattr`` and ``type`` have no hook: names in the namespaces of the model's own code stand for them. A
-pattern of a class, ``case int(size)``, and ``size.__class__`` read the number's attribute. The attributes that
-Python's numbers have and a symbolic one lacks are there, too, or an error that ``getattr`` does not take for an answer.
+A size is a symbolic number then, or a tensor of a trace. ``isinstance``, ``hasattr``, ``getattr`` and ``type`` have no
+hook: names in the namespaces of the model's own code stand for them. A pattern of a class, ``case int(size)``, and
+``size.__class__`` read the class as an attribute. The attributes that Python's numbers have and a symbolic one lacks
+are there, too, or an error that ``getattr`` does not take for an answer.
 """
 
 from __future__ import annotations
@@ -29,47 +30,32 @@ def kind_of_symbol(value: Any) -> type | None:
 
 
 @contextmanager
-def told_as_numbers(
-    modules: Iterable[str],
-    is_told: Callable[[Any], bool] = lambda number: True,
-    kind_of: Callable[[Any], type | None] = kind_of_symbol,
-) -> Iterator[None]:
-    """While active, a model that asks whether a symbolic number is an int, or a float, is told so as in eager torch.
+def told_as_numbers(modules: Iterable[str], kind_of: Callable[[Any], type | None] = kind_of_symbol) -> Iterator[None]:
+    """While active, a model that asks whether a size is an int, or a float, is told so as in eager torch.
 
     Args:
         modules: The Python modules whose code is told so; torch itself has to tell the two apart. numpy's are, too.
-        is_told: Of which symbolic numbers; asked where a number's answer is another one than the symbol's.
         kind_of: The type of the number that a value stands for; None if it stands for none.
     """
-
-    def number_of(value: Any) -> type | None:
-        number = kind_of(value)
-        return number if number is not None and is_told(value) else None
-
-    ask = partial(_answer, kind_of, is_told)
+    ask = partial(_answer, kind_of)
     told: dict[str, Any] = {
         "isinstance": _stand_in(isinstance, lambda value, kind: ask(isinstance, value, kind)),
         "hasattr": _stand_in(hasattr, lambda value, name: ask(hasattr, value, name)),
-        "type": _type(number_of),
+        "getattr": _stand_in(getattr, partial(_get_attribute, kind_of)),
+        "type": _type(kind_of),
     }
     of_torch = {"is_tensor": _stand_in(pythons_own(torch.is_tensor), lambda obj: ask(isinstance, obj, Tensor))}
-    found = (sys.modules.get(name) for name in (*modules, *_NUMPYS))
-    scopes = [vars(module) for module in found if isinstance(module, types.ModuleType)]
+    scopes = namespaces_of(modules)
     of_model = frozenset(map(id, scopes))
     # A run without numbers may be made while a model is captured, and has its own answers.
     changed = [
         *((vars(torch), name, stand_in, vars(torch)[name]) for name, stand_in in of_torch.items()),
-        *(
-            (scope, name, stand_in, scope.get(name))
-            for scope in scopes
-            for name, stand_in in told.items()
-            if name not in scope or pythons_own(scope[name]) is not scope[name]
-        ),
+        *((scope, name, told[own], scope.get(name)) for scope in scopes for name, own in _names_in(scope).items()),
     ]
     try:
         for scope, name, stand_in, _ in changed:
             scope[name] = stand_in
-        with _told_classes(number_of, of_model):
+        with _told_classes(kind_of, of_model):
             yield
     finally:
         for scope, name, _, before in changed:
@@ -77,6 +63,22 @@ def told_as_numbers(
                 scope.pop(name, None)
             else:
                 scope[name] = before
+
+
+def namespaces_of(modules: Iterable[str]) -> list[dict[str, Any]]:
+    """The namespaces of some modules and of numpy, that ask for kinds."""
+    found = (sys.modules.get(name) for name in (*modules, *_NUMPYS))
+    return [vars(module) for module in found if isinstance(module, types.ModuleType)]
+
+
+def _names_in(scope: dict[str, Any]) -> dict[str, str]:
+    """The names in a module's namespace that mean one of Python's functions which tell a kind, with its own name."""
+    own = {n: n for n in _ASKING.values() if n not in scope or pythons_own(scope[n]) is not scope[n]}
+    return own | {name: _ASKING[id(value)] for name, value in scope.items() if id(value) in _ASKING}
+
+
+_ASKING = {id(isinstance): "isinstance", id(hasattr): "hasattr", id(getattr): "getattr", id(type): "type"}
+"""Python's functions that tell what kind of value something is, by identity."""
 
 
 _NUMPYS = ("numpy._core.numeric", "numpy.core.numeric")
@@ -94,18 +96,18 @@ _OWN = "torch_onnx_compat_pythons_own"
 
 
 @contextmanager
-def _told_classes(number_of: Callable[[Any], type | None], scopes: Collection[int]) -> Iterator[None]:
+def _told_classes(kind_of: Callable[[Any], type | None], scopes: Collection[int]) -> Iterator[None]:
     """While active, the model's statements read a number's class where they read a symbolic one's ``__class__``.
 
     Args:
-        number_of: The class of the number that a symbolic one stands for; None if that is not told.
+        kind_of: The class of the number that a symbolic one stands for.
         scopes: The identities of the namespaces of the model's code.
     """
 
     def read(symbolic_number: Any, name: str) -> Any:
         frame = sys._getframe(1)
-        if name == "__class__" and _reads_class(frame, scopes):
-            return number_of(symbolic_number) or object.__getattribute__(symbolic_number, name)
+        if name == "__class__" and reads_class(frame, scopes):
+            return kind_of(symbolic_number) or object.__getattribute__(symbolic_number, name)
         try:
             return object.__getattribute__(symbolic_number, name)
         except AttributeError:
@@ -126,7 +128,7 @@ def _told_classes(number_of: Callable[[Any], type | None], scopes: Collection[in
                 kind.__getattribute__ = own  # type: ignore[method-assign]
 
 
-def _reads_class(frame: types.FrameType, scopes: Collection[int]) -> bool:
+def reads_class(frame: types.FrameType, scopes: Collection[int]) -> bool:
     """Whether a statement of the model's reads an attribute in a frame, and no `isinstance` in C."""
     asking = frame.f_back if frame.f_globals is vars(functools) else frame  # singledispatch asks for its caller
     is_of_model = asking is not None and id(asking.f_globals) in scopes
@@ -154,23 +156,22 @@ _READS_CLASS = frozenset(dis.opmap[name] for name in ("LOAD_ATTR", "MATCH_CLASS"
 """What reads ``__class__`` for a statement; `isinstance` in C reads it for whoever calls that."""
 
 
-def _answer(
-    kind_of: Callable[[Any], type | None],
-    is_told: Callable[[Any], bool],
-    question: Callable[..., bool],
-    value: Any,
-    *args: Any,
-) -> bool:
-    """What `isinstance`, or `hasattr`, says of a value to a model whose symbolic numbers are numbers."""
+def _answer(kind_of: Callable[[Any], type | None], question: Callable[..., bool], value: Any, *args: Any) -> bool:
+    """What `isinstance`, or `hasattr`, says of a value to a model whose sizes are numbers."""
+    number = kind_of(value)
+    return question(value if number is None else number(), *args)
+
+
+def _get_attribute(kind_of: Callable[[Any], type | None], value: Any, name: str, *default: Any) -> Any:
+    """What `getattr` gives to a model whose sizes are numbers."""
     number = kind_of(value)
     if number is None:
-        return question(value, *args)
-    of_number = question(number(), *args)
-    try:
-        of_value = question(value, *args)
-    except CompatError:  # it has no form of an attribute of numbers
-        return of_number
-    return of_number if of_value == of_number or is_told(value) else of_value
+        return getattr(value, name, *default)
+    if not hasattr(number, name):
+        return getattr(number(), name, *default)
+    if name == "__class__":
+        return number
+    return getattr(value, name) if hasattr(value, name) else attribute_of_number(value, name)
 
 
 def _stand_in(own: Any, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -179,12 +180,12 @@ def _stand_in(own: Any, function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _type(number_of: Callable[[Any], type | None]) -> type:
-    """`type`, for such a model: all that it does is what `type` does, but for a symbolic number."""
+def _type(kind_of: Callable[[Any], type | None]) -> type:
+    """`type`, for such a model: all that it does is what `type` does, but for a size."""
 
     class LikeType(type):
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            number = number_of(args[0]) if len(args) == 1 else None
+            number = kind_of(args[0]) if len(args) == 1 else None
             return type(*args, **kwargs) if number is None else number
 
         def __instancecheck__(cls, instance: Any) -> bool:

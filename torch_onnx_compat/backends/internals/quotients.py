@@ -1,4 +1,4 @@
-"""Quotients of sizes, which torch simplifies by searches that take minutes where sizes are quotients of quotients."""
+"""Quotients of sizes: torch simplifies them by searches that may take minutes, and sympy takes some for whole."""
 
 from __future__ import annotations
 
@@ -67,3 +67,29 @@ def quick_quotients() -> Iterator[None]:
         yield
     finally:
         functions.sympy = before
+
+
+@contextmanager
+def exact_divisibility() -> Iterator[None]:
+    """While active, sympy does not take ``min(24, 14 * h) / 14`` for whole: 1.14 asks only if the twos divide.
+
+    A remainder of such a quotient would be 0, and nobody would be asked. What sympy keeps of earlier calls is dropped:
+    symbols have the same names in each capture.
+    """
+    import sympy
+    from sympy.core.cache import clear_cache
+
+    handlers: Any = sympy.Mul._prop_handler
+    own = handlers["integer"]
+
+    def is_integer(product: Any) -> bool | None:
+        found: bool | None = own(product)
+        divisor = product.as_coeff_Mul()[0].as_numer_denom()[1]
+        return None if found and divisor & (divisor - 1) else found
+
+    handlers["integer"] = is_integer
+    clear_cache()
+    try:
+        yield
+    finally:
+        handlers["integer"] = own

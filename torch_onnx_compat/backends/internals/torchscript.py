@@ -301,6 +301,11 @@ def references_to(storage: torch.UntypedStorage) -> int:
     return 0 if count is None else int(count(storage._cdata))
 
 
+def read_attribute(tensor: torch.Tensor, name: str) -> Any:
+    """An attribute of a tensor, as Python reads it where nothing stands in the way."""
+    return torch._C.TensorBase.__getattribute__(tensor, name)
+
+
 @contextmanager
 def add_tensor_method(name: str, method: Callable[..., Any]) -> Iterator[None]:
     """While active, tensors have a method that they lack, or another one in the place of their own."""

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from torch_onnx_compat.backends.internals import symbolic
+from torch_onnx_compat.backends.trace_numbers import is_number as is_size_number
 from torch_onnx_compat.backends.wide import TENSOR_NODES, Numbers
 from torch_onnx_compat.control_flow.find.users import NumberUsers
 from torch_onnx_compat.control_flow.run.lifting import note_made_with, present
@@ -54,8 +54,6 @@ class NumberKinds:
     """The functions that ran after a tensor was noted as a number; filled while its `watch` is in force."""
     numbers: Numbers = field(default_factory=Numbers)
     """Tensors that stand for what Python has as numbers."""
-    sizes_are_numbers: bool = False
-    """Whether code that asks for the kind of a size hears that it is a number, as it is in Python."""
     computes_wide: bool = True
     """Whether the file may compute in float64 what Python does."""
 
@@ -95,15 +93,16 @@ class NumberKinds:
             RefusedDecision: torch.export has no graph in which to look, and the numbers of this run are not all noted.
         """
         if isinstance(value, SYMBOLS):
-            return _TYPES[type(value)] if self.sizes_are_numbers or symbolic.is_of_data(value) else None
+            return _TYPES[type(value)]
         if not isinstance(value, Tensor) or value.dim():
             return None
         if self.numbers and not (is_tracing() or self.computes_wide or value in self.numbers):
             raise refusal("whether a tensor of shape () stands for a number decides, and nobody can tell.")
         # A trace can be asked what a tensor was computed of. Under torch.export, what is computed of numbers is noted
         # where it is computed in float64, too.
-        is_known = self._is_made_of_numbers(value, self.sizes_are_numbers) if is_tracing() else value in self.numbers
-        return _type_of(value) if is_known else None
+        if not is_tracing():
+            return _type_of(value) if value in self.numbers else None
+        return _type_of(value) if self._is_made_of_numbers(value, False) or is_size_number(value) else None
 
     def kind_of_number(self, value: Any) -> type | None:
         """The type of the number that Python has for a value, of a size, too; None for any other value."""

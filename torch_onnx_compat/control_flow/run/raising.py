@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import builtins
 import functools
 import linecache
 import traceback
 import types
-from typing import Any
 
+from torch_onnx_compat.backends.caught import value_of
 from torch_onnx_compat.backends.checks import Place, kinds_caught
 from torch_onnx_compat.places import is_user_file, short
 from torch_onnx_compat.stack import frames_of_model
@@ -37,20 +36,9 @@ def _catches(kind: ast.expr | None, error: BaseException, frame: types.FrameType
     if kind is None:
         return True
     try:
-        return isinstance(error, _value_of(kind, frame))
+        return isinstance(error, value_of(kind, {**frame.f_globals, **frame.f_locals}))
     except (LookupError, AttributeError, TypeError):  # a class that only running the code would tell
         return True
-
-
-def _value_of(node: ast.expr, frame: types.FrameType) -> Any:
-    """What names, their attributes, and tuples of them stand for in a frame."""
-    if isinstance(node, ast.Tuple):
-        return tuple(_value_of(item, frame) for item in node.elts)
-    if isinstance(node, ast.Attribute):
-        return getattr(_value_of(node.value, frame), node.attr)
-    if isinstance(node, ast.Name):
-        return {**vars(builtins), **frame.f_globals, **frame.f_locals}[node.id]
-    raise LookupError(ast.unparse(node))
 
 
 @functools.lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch_onnx_compat.backends import internals
 from torch_onnx_compat.backends.data_sizes import DataSizes
 from torch_onnx_compat.backends.decisions import DecisionLog
-from torch_onnx_compat.backends.trace_numbers import is_settled
+from torch_onnx_compat.backends.trace_numbers import is_settled, sizes_are
 from torch_onnx_compat.backends.trace_origins import asks_for_emptiness, depends_on, is_of_weights, origins
 from torch_onnx_compat.backends.wide import Numbers, wide_numbers
 from torch_onnx_compat.caller.reach import Reach
@@ -419,7 +419,9 @@ def activate(session: Session) -> Iterator[Callable[[Any], None]]:
         hashes = internals.add_tensor_method("__hash__", lambda tensor: session.hash(tensor))
         wide = wide_numbers(lambda: session.numbers) if session.computes_wide else nullcontext()
         aliases = nullcontext(_pass) if session.surveying else watch_aliases(place_in_model, refusal)
-        with keep_refusals(session.refusals), hashes if session.log is None else nullcontext(), wide, aliases as check:
+        keys = hashes if session.log is None else nullcontext()
+        sizes = sizes_are(lambda recorded: session.numbers.is_recorded_size(recorded))
+        with keep_refusals(session.refusals), keys, wide, sizes, aliases as check:
             yield check
     finally:
         _current.reset(token)
