@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from torch_onnx_compat import export_compat
-from torch_onnx_compat.check.sizes import AxisProof
+from torch_onnx_compat.check.verdicts import AxisProof
 from torch_onnx_compat.inputs.dynamic import with_axes
 from torch_onnx_compat.inputs.inputs import bind
 from torch_onnx_compat.shape_ranges import ShapeRange, shape_ranges, tensorrt_command

@@ -18,7 +18,7 @@ from torch_onnx_compat.catalogue.entry import Exporter
 from torch_onnx_compat.check.compare import Comparison, comparison_lines, uncompared
 from torch_onnx_compat.check.localise import localise
 from torch_onnx_compat.check.run_failure import explain_run
-from torch_onnx_compat.check.sizes import AxisProof
+from torch_onnx_compat.check.verdicts import AxisProof
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs.feeds import Signature, feeds_by_name
 from torch_onnx_compat.plan import Note

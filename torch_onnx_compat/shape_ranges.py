@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from torch_onnx_compat.check.sizes import AxisProof
+from torch_onnx_compat.check.verdicts import AxisProof
 from torch_onnx_compat.inputs.inputs import Axis, Inputs
 
 _PLAIN = re.compile(r"[\w./-]+")

@@ -206,7 +206,7 @@ def test_what_is_kept_is_not_only_told(way, exporter, capsys):
 
 
 @pytest.mark.parametrize(
-    "kind", [Says, Catches, Reveals, PrintsIntoAText, TextOfQuotient, TextOfCondition, TextOfNumber]
+    "kind", [Says, Catches, Reveals, PrintsIntoAText, ComparesText, TextOfQuotient, TextOfCondition, TextOfNumber]
 )
 def test_right_or_refused(kind, exporter, capsys):
     try:

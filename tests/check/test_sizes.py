@@ -250,3 +250,31 @@ def test_a_limit_far_above_a_small_example(exporter):
     for rows, columns in ((1, 1), (4, 5000), (2, 5001), (3, 7000)):
         x = torch.randn(rows, columns)
         torch.testing.assert_close(result(x)[0], model(x))
+
+
+class Picky(nn.Module):
+    """Beyond 36 columns it takes few sizes, none of them near."""
+
+    def __init__(self, takes):
+        super().__init__()
+        self.takes = takes
+
+    def forward(self, x):
+        if x.shape[1] > 36:
+            if not self.takes(x.shape[1]):
+                raise ValueError("a size that it does not take")
+            x = x * 2
+        return x
+
+
+@pytest.mark.parametrize(
+    ("takes", "size"),
+    [(lambda n: n % 32 == 0, 320), (lambda n: n == 409, 409), (lambda n: n > 700, 800), (lambda n: n // 5 == 99, 497)],
+)
+def test_few_sizes_beyond_a_condition_are_found(takes, size, exporter):
+    """Dynamo's file lacked the branch, and all sizes near its other side were refused."""
+    result = export_compat(Picky(takes), (torch.randn(3, 12),), dynamic={"x": {1: "columns"}}, exporter=exporter)
+    assert max(result.axes[0].tried) > 36
+    for columns in (1, 12, 36, size):
+        x = torch.randn(3, columns)
+        torch.testing.assert_close(torch.from_numpy(result.session().run(None, {"x": x.numpy()})[0]), Picky(takes)(x))

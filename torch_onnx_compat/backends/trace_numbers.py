@@ -105,7 +105,8 @@ def sizes_as_numbers(modules: Collection[str]) -> Iterator[None]:
         yield
 
 
-Watcher.modules.add(__name__)  # reading an attribute may be a call of torch
+# Reading an attribute may be a call of torch.
+Watcher.modules |= {__name__, internals.read_attribute.__module__}
 
 _TENSORS_OWN = frozenset(name for name in dir(Tensor) if not name.startswith("__") and not hasattr(int, name))
 """Attributes of tensors that sizes lack in eager torch."""

@@ -15,11 +15,12 @@ from torch_onnx_compat.check.first_sizes import FirstSizes
 from torch_onnx_compat.check.frontier import Rank, is_known_at_one
 from torch_onnx_compat.check.options import Verify
 from torch_onnx_compat.check.other_sides import FLOOR_S, PART_OF_PROOF, Found, OtherSides
-from torch_onnx_compat.check.sizes import AxisProof, SizeTrials, Trial
+from torch_onnx_compat.check.sizes import SizeTrials, Trial
 from torch_onnx_compat.check.ties import one_size_only
 from torch_onnx_compat.check.unasked import Unasked
 from torch_onnx_compat.check.values import Refused, TakenValues
 from torch_onnx_compat.check.variations import of_all_magnitudes
+from torch_onnx_compat.check.verdicts import AxisProof
 from torch_onnx_compat.control_flow.values import ValueDecisions
 from torch_onnx_compat.errors import CompatError
 from torch_onnx_compat.inputs import tree

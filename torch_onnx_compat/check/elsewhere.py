@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 
 from torch_onnx_compat.check.frontier import Rank
 from torch_onnx_compat.check.other_sides import Found, OtherSides
-from torch_onnx_compat.check.sizes import SizeTrials, Verdict
+from torch_onnx_compat.check.sizes import SizeTrials
+from torch_onnx_compat.check.verdicts import Verdict
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.questions.log import SymbolicRun
 from torch_onnx_compat.questions.run import SymbolicRuns

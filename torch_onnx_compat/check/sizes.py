@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torch_onnx_compat.check.frontier import Frontier, Rank
+from torch_onnx_compat.check.verdicts import CHOSEN, FOR_A_TEXT, NO_MATTER, TOO_LARGE, AxisProof, Verdict
 from torch_onnx_compat.inputs.inputs import Inputs, is_within
 from torch_onnx_compat.questions.cost import is_affordable_for
 from torch_onnx_compat.questions.question import Question
@@ -47,12 +48,6 @@ DETOURS = 16
 LADDER = (1, 2, 3, 5, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 """Sizes that other axes are moved to."""
 
-TOO_LARGE = "too large to try"
-
-NO_MATTER = "the same either way"
-
-CHOSEN = "the caller chose the sizes"
-
 ROUNDED = 16
 """Sizes at most that are tried for the roundings of some axes at one place, however many runs compute them there."""
 
@@ -67,45 +62,6 @@ ITS_OWN = 2
 
 REFUSED = 6
 """Sizes at most that are tried for one number, or where other axes follow, of which the model may refuse all."""
-
-
-@dataclass
-class Verdict:
-    """What became of one question."""
-
-    question: Question
-    outcome: str = ""
-    """``proven``, ``both sides``, ``the model's own check``, ``one side``, ``not tried``, ``too large to try`` or ``the
-    same either way``."""
-    detail: str = ""
-    too_large: Sizes | None = None
-    """Sizes on the other side that cost too much, if nothing there costs less."""
-    other: Sizes | None = None
-    """Sizes on the other side at which the file was right."""
-    is_each_tried: bool = False
-    """Whether it is about a number of few values, and the file was right at each of them that the model takes."""
-
-
-@dataclass(frozen=True)
-class AxisProof:
-    """What is known of one dynamic axis."""
-
-    name: str
-    least: int
-    most: int | None
-    tried: tuple[int, ...]
-    """Sizes that the file was right at."""
-    proven: bool
-    """Whether nothing in the model depends on which size within the range it is."""
-    asked: tuple[str, ...] = ()
-    """The questions about it that have more than one answer."""
-
-    def __str__(self) -> str:
-        sizes = ", ".join(map(str, self.tried))
-        limit = f"{self.least} to {self.most}" if self.most is not None else f"{self.least} and more"
-        if self.proven:
-            return f"axis {self.name}: proven for all sizes, {limit}; tried at {sizes}"
-        return f"axis {self.name}: tried at {sizes}" + (f"; {'; '.join(self.asked[:3])}" if self.asked else "")
 
 
 @dataclass
@@ -147,6 +103,8 @@ class SizeTrials:
         self._other_numbers: dict[object, list[Sizes]] = {}
         """The sizes at which the model is asked again for each question that has numbers for answers."""
         self._in_vain = 0
+        self._text_places: set[str] = set()
+        """Statements that make a text of a size at sizes that the model takes."""
         self._reason = ""
         """Why the model refused the last sizes that it refused."""
         self._asked_at: set[tuple[int, ...]] = set()
@@ -210,6 +168,7 @@ class SizeTrials:
         """
         asked = [sides_of(question, asked_at, self._bounds) for question in questions]
         self._asked_at.add(self._key(asked_at))
+        self._text_places |= {question.place for question in questions if question.kind == "text"}
         self._taken.accept(asked_at)
         for number in sorted(range(len(asked)), key=lambda i: (questions[i].chooses_kernel, i)):
             sides, question = asked[number], questions[number]
@@ -374,8 +333,9 @@ class SizeTrials:
         if self._taken.will_refuse(refused) or not self._taken.is_patient or self._in_vain >= IN_VAIN:
             return
         asked, tried = self.asks(refused), 0
-        if any(question.is_taken for question in asked):
-            verdict.outcome = ""  # what Python does with a text or a number of a size may refuse some sizes only
+        text = next((q for q in asked if q.kind == "text" and q.place not in self._text_places), None)
+        if text is not None:  # which may be why the model refuses these sizes, and not all of this side
+            verdict.outcome, verdict.detail = FOR_A_TEXT, str(text)
         for sizes in sides.past_refusal(refused, asked):
             if not self._is_refused(sizes) and not self._obstacle(sizes, sides.question):
                 yield Trial(sizes, sides.question)
@@ -446,7 +406,7 @@ class SizeTrials:
                 self.accept(telling[0], sides.question)
         elif not verdict.outcome and verdict.too_large:
             verdict.outcome = TOO_LARGE
-        elif verdict.detail:
+        elif verdict.detail and verdict.outcome != FOR_A_TEXT:
             verdict.outcome = "not tried"
         elif not verdict.outcome:
             verdict.outcome = "one side"
