@@ -58,6 +58,9 @@ WAYS = (
     "try:\n    y = {one} if {q} else {two}\nexcept {kind}:\n    y = {three}\nelse:\n    y += 1\nfinally:\n    y = -y",
     "try:\n    try:\n        y = x if {q} else -x\n    except KeyError:\n        y = x\nexcept {kind}:\n    y = {one}",
     "y = {one} if nn.Identity()(retry(lambda: {q})) else {two}",
+    # Checks of what lies beyond a condition: few sizes there may be taken.
+    "y = {one}\nif {n} > {limit}:\n    if {q}:\n        raise ValueError('so')\n    y = {two}",
+    "y = {one}\nif {n} > {limit}:\n    assert {q}, f'no {{{n}}}'\n    y = {two}\nelif {m} == {limit}:\n    y = {three}",
 )
 
 HELPERS = """
@@ -108,7 +111,8 @@ def errors_source(dice: random.Random) -> str:
         one, two, three = dice.sample(RESULTS, 3)
         if dice.random() < 0.5:
             three = dice.choice((one, two))  # the example may go on as after the error
-        way = dice.choice(WAYS).format(q=question(), kind=dice.choice(KINDS), one=one, two=two, three=three)
+        values = {"one": one, "two": two, "three": three, "limit": dice.choice("2579"), "n": "x.shape[0]"}
+        way = dice.choice(WAYS).format(q=question(), kind=dice.choice(KINDS), m="x.shape[1]", **values)
         lines += [*way.splitlines(), "x = y"]
     lines.append("return x")
     return helpers + "".join(f"        {line}\n" for line in lines)

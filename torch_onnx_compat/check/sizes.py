@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torch_onnx_compat.check.frontier import Frontier, Rank
-from torch_onnx_compat.check.verdicts import CHOSEN, FOR_A_TEXT, NO_MATTER, TOO_LARGE, AxisProof, Verdict
+from torch_onnx_compat.check.verdicts import CHOSEN, NO_MATTER, TOO_LARGE, AxisProof, Verdict
 from torch_onnx_compat.inputs.inputs import Inputs, is_within
 from torch_onnx_compat.questions.cost import is_affordable_for
 from torch_onnx_compat.questions.question import Question
@@ -333,9 +333,9 @@ class SizeTrials:
         if self._taken.will_refuse(refused) or not self._taken.is_patient or self._in_vain >= IN_VAIN:
             return
         asked, tried = self.asks(refused), 0
-        text = next((q for q in asked if q.kind == "text" and q.place not in self._text_places), None)
-        if text is not None:  # which may be why the model refuses these sizes, and not all of this side
-            verdict.outcome, verdict.detail = FOR_A_TEXT, str(text)
+        is_open = any(one.kind == "text" and one.place not in self._text_places for one in asked)
+        if is_open and sides.question.kind == "condition":
+            verdict.outcome = ""  # the text may be why it refuses these sizes, and not all of this side
         for sizes in sides.past_refusal(refused, asked):
             if not self._is_refused(sizes) and not self._obstacle(sizes, sides.question):
                 yield Trial(sizes, sides.question)
@@ -406,7 +406,7 @@ class SizeTrials:
                 self.accept(telling[0], sides.question)
         elif not verdict.outcome and verdict.too_large:
             verdict.outcome = TOO_LARGE
-        elif verdict.detail and verdict.outcome != FOR_A_TEXT:
+        elif verdict.detail:
             verdict.outcome = "not tried"
         elif not verdict.outcome:
             verdict.outcome = "one side"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from torch_onnx_compat.backends.backend import ExportedGraph, FrozenNumber, TooLarge, frozen_error
 from torch_onnx_compat.check.sizes import SizeTrials
-from torch_onnx_compat.check.verdicts import CHOSEN, FOR_A_TEXT, NO_MATTER, TOO_LARGE, Verdict
+from torch_onnx_compat.check.verdicts import CHOSEN, NO_MATTER, TOO_LARGE, Verdict
 from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.questions.log import SymbolicRun
 from torch_onnx_compat.questions.question import Question
@@ -100,11 +100,6 @@ class Unasked:
             asked_on: The inputs of the run that asked it.
         """
         question = verdict.question
-        if verdict.outcome == FOR_A_TEXT:
-            what = (
-                f"{question}, and where the answer is another one {verdict.detail}, for which the model may refuse it"
-            )
-            raise frozen_error(what, question.place, of_values=False)
         is_key = not question.operator and question.place in self._table_places
         if is_key and verdict.outcome in ("one side", TOO_LARGE):
             raise frozen_error(f"{question}, which no case of the proof answers", question.place, of_values=False)

@@ -13,8 +13,6 @@ NO_MATTER = "the same either way"
 
 CHOSEN = "the caller chose the sizes"
 
-FOR_A_TEXT = "refused for a text"
-
 
 @dataclass
 class Verdict:
@@ -22,8 +20,8 @@ class Verdict:
 
     question: Question
     outcome: str = ""
-    """``proven``, ``both sides``, ``the model's own check``, ``one side``, ``not tried``, ``too large to try``, ``the
-    same either way`` or ``refused for a text``."""
+    """``proven``, ``both sides``, ``the model's own check``, ``one side``, ``not tried``, ``too large to try`` or ``the
+    same either way``."""
     detail: str = ""
     too_large: Sizes | None = None
     """Sizes on the other side that cost too much, if nothing there costs less."""
