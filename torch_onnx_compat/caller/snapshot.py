@@ -43,11 +43,16 @@ class Contents:
             return True
         return not (all(map(operator.is_, now, before)) or all(map(is_alike, now, before)))
 
+    def table(self) -> dict[Any, Any]:
+        """What was in it, of a dictionary."""
+        half = len(self.before) // 2
+        return dict(zip(self.before[:half], self.before[half:], strict=True))
+
     def changed_key(self) -> str:
         """Of a dictionary the first key that is changed, as ``[key]``; else empty."""
         if not isinstance(self.holder, dict):
             return ""
-        before, now = _pairs(self.before), dict(dict.items(self.holder))
+        before, now = self.table(), dict(dict.items(self.holder))
         keys = (key for key in {**before, **now} if not is_alike(before.get(key, MISSING), now.get(key, MISSING)))
         return next((f"[{key!r}]" for key in keys), "")
 
@@ -61,7 +66,7 @@ class Contents:
             return
         with suppress(AttributeError, TypeError):  # a container that is read-only by now
             self.holder.clear()
-            before = _pairs(self.before) if isinstance(self.holder, dict) else self.before
+            before = self.table() if isinstance(self.holder, dict) else self.before
             self.holder.update(before) if isinstance(self.holder, (dict, set)) else self.holder.extend(before)
 
 
@@ -256,12 +261,6 @@ def _items_of(container: Any) -> Any:
         return [*kind.keys(container), *kind.values(container)]
     kind = next(kind for kind in CONTAINERS if isinstance(container, kind))
     return list(kind.__iter__(container))
-
-
-def _pairs(items: list[Any]) -> dict[Any, Any]:
-    """A dictionary, of its keys and values."""
-    half = len(items) // 2
-    return dict(zip(items[:half], items[half:], strict=True))
 
 
 def is_alike(one: Any, other: Any) -> bool:

@@ -178,7 +178,7 @@ def _only_remembers(contents: Content) -> bool:
     holder = contents.holder
     if not isinstance(holder, dict) or not isinstance(contents, Contents):
         return False
-    before, now = dict(contents.before), dict(Contents.of(holder).before)
+    before, now = contents.table(), Contents.of(holder).table()
     if [key for key in now if key in before] != list(before):
         return False  # it lacks one, or has them in another order
     if any(not is_alike(now[key], value) for key, value in before.items()):
