@@ -162,7 +162,7 @@ def roll_to_slices(input: Tensor, shifts: int | Sequence[int], dims: int | Seque
     these last, and its file fails on an empty axis.
 
     Math: rolling by s along an axis of n cells puts cell (-s mod n) first, so y = cat(x[first:], x[:first]). Where s
-          is a tensor, y[i] = x[(i - s) mod n]: torch's loops have no slices that vary from round to round.
+          is a tensor of a capture, y[i] = x[(i - s) mod n]: torch's loops have no slices that vary.
     """
     shifts, dims = as_tuple(shifts), () if dims is None else as_tuple(dims)
     sizes = [static_size(input, dim) for dim in dims or range(input.dim())]
@@ -177,12 +177,13 @@ def roll_to_slices(input: Tensor, shifts: int | Sequence[int], dims: int | Seque
 
 
 def _roll_axis(x: Tensor, shift: int | Tensor, dim: int, size: int) -> Tensor:
-    if isinstance(shift, Tensor):
-        return x.index_select(dim, torch.remainder(torch.arange(size, device=x.device) - shift, size))
     if isinstance(shift, int) and isinstance(size, int) and (size == 0 or shift % size == 0):
         return x.clone()  # the result is never the argument itself, which a later operation may change in place
     # 1 // (size + 1) is 1 for an axis that is empty at run time, else 0: nothing is divided by 0.
-    first = -shift % (size + 1 // (size + 1))
+    divisor = size + 1 // (size + 1)
+    if isinstance(shift, Tensor) and not is_tracing():
+        return x.index_select(dim, torch.remainder(torch.arange(size, device=x.device) - shift, divisor))
+    first: Any = -shift % divisor  # a size is a tensor in a trace
     return torch.cat((x.narrow(dim, first, size - first), x.narrow(dim, 0, first)), dim)
 
 

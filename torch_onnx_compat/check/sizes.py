@@ -54,8 +54,8 @@ ROUNDED = 16
 FEW_NUMBERS = 8
 """Numbers at most that a question of Python's may have for answers, if each of them is tried."""
 
-IN_VAIN = 3
-"""Questions in a row of which the model refuses the other side whatever the other axes are: no more is asked then."""
+IN_VAIN = 2
+"""Questions of which a statement refuses the other side, whatever is tried there, after which it is not asked again."""
 
 ITS_OWN = 2
 """Sizes that a statement refuses when it is asked for two equal ones, after which others are not tried."""
@@ -102,7 +102,8 @@ class SizeTrials:
         """By place, axes and number: the questions with which this number was tried there."""
         self._other_numbers: dict[object, list[Sizes]] = {}
         """The sizes at which the model is asked again for each question that has numbers for answers."""
-        self._in_vain = 0
+        self._in_vain: Counter[str] = Counter()
+        """By the model's statement that refuses."""
         self._text_places: set[str] = set()
         """Statements that make a text of a size at sizes that the model takes."""
         self._reason = ""
@@ -330,7 +331,8 @@ class SizeTrials:
 
     def _past_refusal(self, sides: Sides, verdict: Verdict, refused: Sizes) -> Iterator[Trial]:
         """Sizes on the other side, some of which the model refuses, that have what it asks for there."""
-        if self._taken.will_refuse(refused) or not self._taken.is_patient or self._in_vain >= IN_VAIN:
+        place = self._reason.rpartition("(at ")[2]
+        if self._taken.will_refuse(refused) or self._in_vain[place] >= IN_VAIN:
             return
         asked, tried = self.asks(refused), 0
         is_open = any(one.kind == "text" and one.place not in self._text_places for one in asked)
@@ -342,7 +344,7 @@ class SizeTrials:
                 tried += 1
             if tried == REFUSED or self._has_both(sides, ()):
                 break
-        self._in_vain = 0 if self._has_both(sides, ()) else self._in_vain + 1
+        self._in_vain[place] += not self._has_both(sides, ())
 
     def _farther(self, sides: Sides, others: Sequence[Sizes]) -> Iterator[Trial]:
         """Sizes on the other side twice as far as those that the model takes.

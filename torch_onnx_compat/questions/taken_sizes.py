@@ -45,11 +45,6 @@ class TakenSizes:
         """How many sizes of one kind to try before they count as refused."""
         return next(tries for most, tries in PATIENCE if self._in_a_row <= most)
 
-    @property
-    def is_patient(self) -> bool:
-        """Whether few sizes were refused since the model took some."""
-        return self.patience == PATIENCE[0][1]
-
     def set_floor(self, name: str, size: int) -> None:
         """Notes a size that the model refuses, as it does each smaller one that was tried, the others the example's."""
         self._floors[name] = size
