@@ -26,11 +26,8 @@ from fuzz.programs import (
 )
 from torch_onnx_compat.catalogue.entry import EXPORTERS
 
-SEEDS = range(24)
-LONG = {
-    ("dynamo", 0),
-    ("dynamo", 20),
-}
+SEEDS = range(16)
+LONG = {("dynamo", 0)}
 """They take a quarter of a minute to more than one."""
 FROZEN = """
 import torch
@@ -56,41 +53,41 @@ def test_accepted_file_is_right(seed, exporter, tmp_path):
 
 
 @pytest.mark.one_exporter
-@pytest.mark.parametrize("seed", [*range(5), 109, 157])
+@pytest.mark.parametrize("seed", [*range(3), 109, 157])
 def test_who_asks_for_kinds_is_answered(seed, exporter, tmp_path):
     """Of the last two, files were wrong that had been verified."""
     assert_not_wrong(make_kinds(seed), exporter, tmp_path, eager_may_refuse=True)
 
 
 @pytest.mark.one_exporter
-@pytest.mark.parametrize("seed", [*range(5), 28, 50, 182, 294])
+@pytest.mark.parametrize("seed", [*range(3), 28, 50, 182, 294])
 def test_who_catches_errors_goes_its_own_way(seed, exporter, tmp_path):
     """Of the last four, files were wrong that had been verified."""
     assert_not_wrong(make_errors(seed), exporter, tmp_path, eager_may_refuse=True)
 
 
 @pytest.mark.one_exporter
-@pytest.mark.parametrize("seed", [*range(5), 144])
+@pytest.mark.parametrize("seed", [*range(3), 144])
 def test_who_asks_for_layouts_is_answered(seed, exporter, tmp_path):
     """Of the last one, files were wrong that had been verified."""
     assert_not_wrong(make_layouts(seed), exporter, tmp_path, eager_may_refuse=True)
 
 
 @pytest.mark.one_exporter
-@pytest.mark.parametrize("seed", [*range(5), 50, 62, 65, 75, 94])
+@pytest.mark.parametrize("seed", [*range(3), 50, 62, 65, 75, 94])
 def test_what_changes_far_from_the_example(seed, exporter, tmp_path):
     """Of the first and the last five, files were wrong that had been verified."""
     assert_not_wrong(make_far(seed), exporter, tmp_path, eager_may_refuse=True)
 
 
 @pytest.mark.one_exporter
-@pytest.mark.parametrize("seed", [*range(5), 34, 36, 38, 41])
+@pytest.mark.parametrize("seed", [*range(3), 34, 36, 38, 41])
 def test_loops_with_as_many_rounds_as_the_input_says(seed, exporter, tmp_path):
     assert_not_wrong(make_rounds(seed), exporter, tmp_path)
 
 
 @pytest.mark.one_exporter
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(8))
 def test_results_of_one_kind_or_another(seed, exporter, tmp_path):
     assert_not_wrong(make_results(seed), exporter, tmp_path)
 
@@ -123,7 +120,7 @@ def test_texts(seed, exporter, tmp_path, capsys):
     assert_not_wrong(make_texts(seed), exporter, tmp_path, eager_may_refuse=True)
 
 
-@pytest.mark.parametrize("seed", [*range(5), 28, 41, 54, 111])
+@pytest.mark.parametrize("seed", [*range(3), 28, 41, 54, 111])
 def test_tables(seed, tmp_path):
     """Through TorchScript: torch.export takes no size for a key. Of the last four, files were wrong and verified."""
     program = make_tables(seed)
