@@ -62,12 +62,14 @@ def is_message(place: Place, *, may_be_tested: bool = True) -> bool:
 
 @functools.lru_cache(maxsize=512)
 def leads_to_error(place: Place) -> bool:
-    """Whether a place lies in an error that is raised, or in a block that ends with one in any case.
+    """Whether a place lies in an error that is raised, or in a block that ends with one that nobody catches.
 
     Such a block may make its message in several statements, with branches of their own.
     """
     if isinstance(next(innermost_statements(place), None), ast.Raise):
         return True
+    if is_caught(place):
+        return False
     function = _function_around(place)
     blocks = _blocks_that_raise(list(ast.walk(function))) if function is not None else ()
     return any(contains(statement, place) for block in blocks for statement in block)

@@ -136,8 +136,8 @@ class Cases:
         self._on_values: ValueDecisions | None = None
         self._is_searched = False
         self._values = TakenValues(observation, self._drawn)
-        self._refusal = ""
-        """Why the model refused the last sizes that it refused."""
+        self._refused_at = ""
+        """The model's statement that refused the last sizes."""
         self._other_sides: dict[str, Inputs] = {}
         """Values found for other sides of decisions, by label; every file that follows is tried on them too."""
         self._runs = SymbolicRuns(observation) if runs is None else runs
@@ -314,7 +314,7 @@ class Cases:
         """
         found = self._values.at(label, inputs, may_fit=may_fit)
         if isinstance(found, Refused):
-            self._refusal = found.reason
+            self._refused_at = found.place
             self.notes.append(f"not tried at {label}: the model itself refuses: {found.reason}")
         else:
             yield Case(label, *found)
@@ -392,7 +392,7 @@ class Cases:
             if cases:
                 trials.accept(trial.sizes, trial.question)
             else:
-                trials.refuse(trial.sizes, self._refusal)
+                trials.refuse(trial.sizes, self._refused_at)
         asked_on = self._runs.inputs_at(asked_at)
         for verdict in trials.verdicts:
             if verdict.question in questions:

@@ -103,11 +103,11 @@ class SizeTrials:
         self._other_numbers: dict[object, list[Sizes]] = {}
         """The sizes at which the model is asked again for each question that has numbers for answers."""
         self._in_vain: Counter[str] = Counter()
-        """By the model's statement that refuses."""
+        """By the model's statement that refuses: the questions for which nothing was found that it takes."""
         self._text_places: set[str] = set()
         """Statements that make a text of a size at sizes that the model takes."""
-        self._reason = ""
-        """Why the model refused the last sizes that it refused."""
+        self._refused_at = ""
+        """The model's statement that refused the last sizes that were tried; empty if none did."""
         self._asked_at: set[tuple[int, ...]] = set()
         """The sizes of the symbolic runs, and those that are on the list for one."""
         self.legal_sizes.append(self._example)
@@ -151,10 +151,10 @@ class SizeTrials:
         """Sizes at which to ask again, taken off the list; None if there are none up to the last rank that counts."""
         return self.frontier.pop(last)
 
-    def refuse(self, sizes: Sizes, reason: str = "") -> None:
-        """Says that the model refuses them, and in what words."""
+    def refuse(self, sizes: Sizes, place: str = "") -> None:
+        """Says that the model refuses them, and in which statement."""
         self._refused.add(self._key(sizes))
-        self._reason = reason
+        self._refused_at = place
         self._taken.refuse(sizes)
 
     def _is_refused(self, sizes: Sizes) -> bool:
@@ -318,12 +318,13 @@ class SizeTrials:
             verdict.outcome = "the model's own check"
             if tried and self._taken.is_unlikely(sizes):
                 continue
+            self._refused_at = ""
             if not self._is_refused(sizes):
                 yield Trial(sizes, sides.question)
             tried.append(sizes)
             if self._has_both(sides, path):
                 return
-            refused_there += sides.question.is_equality and self._reason.endswith(f"(at {sides.question.place})")
+            refused_there += sides.question.is_equality and self._refused_at == sides.question.place
             if len(tried) >= self._taken.patience or refused_there >= ITS_OWN:
                 break
         if tried and not sides.question.chooses_kernel:
@@ -331,7 +332,7 @@ class SizeTrials:
 
     def _past_refusal(self, sides: Sides, verdict: Verdict, refused: Sizes) -> Iterator[Trial]:
         """Sizes on the other side, some of which the model refuses, that have what it asks for there."""
-        place = self._reason.rpartition("(at ")[2]
+        place = self._refused_at
         if self._taken.will_refuse(refused) or self._in_vain[place] >= IN_VAIN:
             return
         asked, tried = self.asks(refused), 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from torch_onnx_compat.inputs.inputs import Inputs
 from torch_onnx_compat.observe import ModelRefused, Observation, Reference
 
 ALIKE = 4
-"""Sizes refused in the same words whatever the values, after which no other size is tried on two kinds of them."""
+"""Sizes that a statement refuses in the same words whatever the values, after which these are not blamed for others."""
 
 
 @dataclass(frozen=True)
@@ -19,6 +19,11 @@ class Refused:
 
     reason: str
     """Its words for the given values, and the statement."""
+
+    @property
+    def place(self) -> str:
+        """The statement, ``models/net.py:41``; empty if the words name none."""
+        return self.reason.rpartition("(at ")[2].removesuffix(")") if self.reason.endswith(")") else ""
 
 
 class TakenValues:
@@ -32,8 +37,8 @@ class TakenValues:
     def __init__(self, observation: Observation, draw: Callable[[str, Inputs], Inputs]) -> None:
         self._observation, self._draw = observation, draw
         self._taken: dict[str, Inputs] = {}
-        self._refused_alike: float = 0
-        """Sizes refused in the same words for random and for given values; -inf once the given ones helped."""
+        self._refused_alike: Counter[str] = Counter()
+        """By statement: the sizes that it refused in the same words for random and for given values."""
 
     def at(self, label: str, inputs: Inputs, *, may_fit: bool) -> tuple[Inputs, Reference] | Refused:
         """Values that the original takes, and what it computes of them.
@@ -44,25 +49,25 @@ class TakenValues:
             may_fit: Whether whole numbers may be made to fit the sizes, where the model refuses those of the example.
         """
         reasons: list[str] = []
-        for attempt in self._attempts(label, inputs, may_fit=may_fit):
+        for attempt in self._attempts(label, inputs, reasons, may_fit=may_fit):
             try:
                 reference = self._observation.reference(label, attempt)
             except ModelRefused as refusal:
                 reasons.append(str(refusal))
             else:
                 self._taken[label] = attempt
-                self._refused_alike -= math.inf if reasons else 0
                 return attempt, reference
-        self._refused_alike += len(reasons) > 1 and len(set(reasons)) == 1
-        return Refused(reasons[:2][-1])
+        refused = Refused(reasons[:2][-1])
+        self._refused_alike[refused.place] += len(reasons) > 1 and len(set(reasons)) == 1
+        return refused
 
-    def _attempts(self, label: str, inputs: Inputs, *, may_fit: bool) -> Iterator[Inputs]:
+    def _attempts(self, label: str, inputs: Inputs, reasons: list[str], *, may_fit: bool) -> Iterator[Inputs]:
         if label in self._taken:
             yield self._taken[label]
             return
         drawn = self._draw(label, inputs)
         yield drawn
-        if self._refused_alike < ALIKE:
+        if self._refused_alike[Refused(reasons[-1]).place] < ALIKE:
             yield inputs
         fitted = self._observation.fit(inputs) if may_fit else inputs
         if fitted is not inputs:
